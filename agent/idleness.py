@@ -1,9 +1,9 @@
 """Since when none of a node's GPUs is used.
 
-Pure: what it has to remember arrives as `Lull` and leaves as `Lull`. Slow to call a node idle, quick to call it used:
-every GPU has to stay at or below the threshold for five minutes in a row, and one reading above it begins the time
-anew. What is not known is not idle: a GPU that does not tell its utilisation (one that is cut by MIG does not), one
-that is missing, a pause in the readings, a restart of the agent.
+Pure: its state comes in as `Lull` and goes out as `Lull`. Slow to call a node idle, quick to call it used: every GPU
+must stay at or below the threshold for five minutes, and one reading above it starts the time again. What is unknown
+is not idle: a GPU that does not report its utilisation (a MIG GPU does not), a missing GPU, a pause in the readings,
+a restart of the agent.
 
 Held by tests/agent/test_idleness.py.
 """
@@ -16,30 +16,30 @@ from datetime import datetime, timedelta
 from agent.port import GpuReading
 
 IDLE_AFTER = timedelta(minutes=5)
-"""Shorter pauses are work: loading data, compiling, writing a checkpoint."""
+"""Shorter pauses are part of the work: loading data, compiling, writing a checkpoint."""
 LONGEST_GAP = timedelta(minutes=2)
-"""Between two readings that still count as a row; who looked away longer does not know."""
+"""Longest gap between two readings of one run; after a longer gap the use in between is unknown."""
 HYSTERESIS = 2
-"""Percent above the threshold at which a node that is idle is used again, so that a flutter makes no reports."""
+"""An idle node counts as used only this many percent above the threshold, so that noise causes no reports."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lull:
-    """A row of readings in which no GPU was used."""
+    """A run of readings in which no GPU was used."""
 
     since: datetime  # the first of them
     until: datetime  # the last
 
     @property
     def idle(self) -> bool:
-        """It has lasted long enough to be told."""
+        """Whether it has lasted long enough to be reported."""
         return self.until - self.since >= IDLE_AFTER
 
 
 def lull_after(
     before: Lull | None, readings: tuple[GpuReading, ...], below: int, now: datetime
 ) -> Lull | None:
-    """The row with one more reading of all GPUs; None when it is broken. `below` is in percent."""
+    """The run extended by one reading of all GPUs; None if it ended. `below` is in percent."""
     going_on = before is not None and now - before.until <= LONGEST_GAP
     limit = below + HYSTERESIS if before is not None and going_on and before.idle else below
     if not readings or not all(_is_unused(reading, limit) for reading in readings):

@@ -1,17 +1,17 @@
-"""Decide from readings whether a node's GPUs are fit to serve.
+"""Decide from readings whether a node's GPUs are healthy.
 
-Pure: what it has to remember arrives as `Memory` and leaves as `Memory`. Each reason for which a GPU can be unfit
-is a sign with its own patience: hard ones (the driver's verdict, fatal Xids, memory errors, a GPU that is lost or
-does not answer) hold at once, soft ones after some bad readings in a row, and all of them end only after
-`readings_to_clear` good readings in a row. A question that a GPU cannot answer speaks neither for nor against it.
+Pure: its state comes in as `Memory` and goes out as `Memory`. Each possible fault of a GPU is a sign with its own
+patience: hard ones (the driver's verdict, fatal Xids, memory errors, a lost or silent GPU) hold at once, soft ones
+after some bad readings in a row; all end only after `readings_to_clear` good readings in a row. A value that a GPU
+cannot report counts neither way.
 
 Held by tests/agent/test_judge.py:
   * errors of applications and unknown errors never take a node out;
   * a soft sign never holds before `readings_to_fail` bad readings in a row;
-  * a memory that was read back from a report goes on as if there had been no restart.
+  * a memory that was read back from a report continues as if there had been no restart.
 
-A node that fails again and again is not held unfit by this agent: it tells when faults began, and the reconciler
-quarantines, because only people end a quarantine and their word is not on this node.
+This agent does not quarantine a node that fails repeatedly: it reports when faults began, and the reconciler
+quarantines, because only an admin ends a quarantine and the agent does not know about it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from schemas.status.gpr_status import AgentReport
 
 FAULTS_KEPT = timedelta(days=1)
 READINGS_TO_MISS = 2
-"""A GPU may be absent from one reading without a fault: a driver that reloads shows fewer for a moment."""
+"""A GPU may be missing from one reading without a fault: a driver shows fewer GPUs while it reloads."""
 
 ORDER = (
     "GpuLost",
@@ -40,24 +40,24 @@ ORDER = (
     "Xid",
     "TooHot",
 )
-"""Kinds of reasons, worst first; those of an Xid or a recovery action end in its number, as in `Xid79`."""
+"""Kinds of reasons, worst first; an Xid or a recovery action ends in its number, as in `Xid79`."""
 
 GPU_COUNT_LOW = "GpuCountLow"
 """The node has fewer GPUs than its manifest says."""
 
 
 class Signal(Enum):
-    """What one reading says about one sign."""
+    """The result of one reading for one sign."""
 
     BAD = "bad"
-    BETWEEN = "between"  # neither: breaks a row of bad ones and one of good ones
+    BETWEEN = "between"  # neither; ends a run of bad and a run of good readings
     GOOD = "good"
-    UNKNOWN = "unknown"  # not answered: breaks nothing
+    UNKNOWN = "unknown"  # not answered; ends no run
 
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """How one reason stands: readings in a row for and against it, and whether it holds."""
+    """State of one sign: readings in a row for and against it, and whether it holds."""
 
     bad: int = 0
     good: int = 0
@@ -70,7 +70,7 @@ class Sign:
         bad = self.bad + 1 if signal is Signal.BAD else 0
         good = self.good + 1 if signal is Signal.GOOD else 0
         holds = bad >= to_fail or (self.holds and good < to_clear)
-        # Counts past their limit say nothing more, and memories that say the same should be equal.
+        # Larger counts mean nothing more, and equal memories should compare equal.
         return Sign(min(bad, to_fail), min(good, to_clear) if holds else 0, holds)
 
 
@@ -80,7 +80,7 @@ REST = Sign()
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """Which GPU it is."""
+    """Identity of a GPU."""
 
     uuid: str
     index: int
@@ -90,7 +90,7 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What the judge remembers; `expected` is the number of GPUs that the manifest promises."""
+    """The judge's state; `expected` is the number of GPUs in the manifest."""
 
     expected: int | None = None
     gpus: Mapping[Gpu, Mapping[str, Sign]] = field(default_factory=dict)
@@ -108,22 +108,22 @@ class GpuVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the node's agent says of it."""
+    """The agent's verdict on the node."""
 
     gpus: tuple[GpuVerdict, ...]
     node_reasons: tuple[str, ...]
     faults: tuple[datetime, ...]
-    fault_trend: bool  # so many faults within a day that people should look at the node
-    idle_since: datetime | None = None  # since when no GPU is used; None: one is, or nobody knows
+    fault_trend: bool  # so many faults within a day that an admin should look at the node
+    idle_since: datetime | None = None  # since when no GPU is used; None: one is used, or it is unknown
 
     @property
     def healthy(self) -> bool:
-        """Every GPU is fit, and none is missing."""
+        """Every GPU is healthy, and none is missing."""
         return not self.node_reasons and all(not g.reasons for g in self.gpus)
 
     @property
     def reason(self) -> str | None:
-        """The worst reason of all."""
+        """The worst reason."""
         found = [*(r for g in self.gpus for r in g.reasons), *self.node_reasons]
         return min(found, key=_severity, default=None)
 
@@ -131,7 +131,7 @@ class Verdict:
 def judge(
     memory: Memory, readings: tuple[GpuReading, ...], health: Health, now: datetime
 ) -> tuple[Memory, Verdict]:
-    """Weigh one reading of all GPUs. O(GPUs)."""
+    """Judge one reading of all GPUs. O(GPUs)."""
     here = {_gpu(r): r for r in readings}
     gpus = {
         gpu: _signs(memory.gpus.get(gpu, {}), here.get(gpu), health)
@@ -146,7 +146,7 @@ def judge(
 
 
 def verdict_of(memory: Memory, health: Health) -> Verdict:
-    """What holds now, without a new reading."""
+    """The current verdict, without a new reading."""
     gpus = tuple(
         GpuVerdict(gpu, tuple(sorted((r for r, s in signs.items() if s.holds), key=_severity)))
         for gpu, signs in memory.gpus.items()
@@ -156,7 +156,7 @@ def verdict_of(memory: Memory, health: Health) -> Verdict:
 
 
 def remembered(report: AgentReport) -> Memory:
-    """The memory that wrote a report; counts of readings start anew, what held still holds."""
+    """The memory behind a report; counts restart, what held still holds."""
     gpus = {
         Gpu(g.uuid, g.index, g.product, g.memory_mib): dict.fromkeys(g.reasons, HELD) for g in report.gpus
     }
@@ -165,7 +165,7 @@ def remembered(report: AgentReport) -> Memory:
 
 
 def after_reboot(memory: Memory) -> Memory:
-    """A reboot resets every GPU, and others may be in the slots: what readings cannot show anew is over."""
+    """A reboot resets every GPU, and GPUs may have been swapped: forget what new readings cannot confirm."""
     gpus = {
         gpu: {reason: sign for reason, sign in signs.items() if kind_of(reason) != "Xid"}
         for gpu, signs in memory.gpus.items()
@@ -179,7 +179,7 @@ def _gpu(r: GpuReading) -> Gpu:
 
 
 def _unfit(memory: Memory) -> set[str]:
-    """The GPUs that are unfit, by uuid; the node itself goes by the empty name."""
+    """The uuids of unhealthy GPUs; the empty string stands for the node itself."""
     found = {gpu.uuid for gpu, signs in memory.gpus.items() if any(s.holds for s in signs.values())}
     return found | {""} if memory.node.holds else found
 
@@ -191,7 +191,7 @@ def _count_signal(memory: Memory, readings: tuple[GpuReading, ...]) -> Signal:
 
 
 def _signs(before: Mapping[str, Sign], r: GpuReading | None, health: Health) -> dict[str, Sign]:
-    """All signs of one GPU that are not at rest after this reading (None: it was not there)."""
+    """All signs of one GPU that are not at rest after this reading (None: the GPU is missing)."""
     numbered = {reason: _mended(r) for reason in before if kind_of(reason) != reason}
     signals = numbered | _signals(r, health)
     patience = {"TooHot": health.readings_to_fail, "GpuMissing": READINGS_TO_MISS}
@@ -234,14 +234,14 @@ def _heat(temp_c: int | None, health: Health) -> Signal:
 
 
 def _mended(r: GpuReading | None) -> Signal:
-    """Xids and actions are over when the driver asks for nothing more; for one that cannot say, never."""
+    """Xids and actions end when the driver asks for nothing more; if it cannot say, never."""
     if r is None or not r.answers or r.recovery_action is None:
         return Signal.UNKNOWN
     return Signal.GOOD if r.recovery_action == 0 else Signal.BETWEEN
 
 
 def kind_of(reason: str) -> str:
-    """The reason without the number it may end in."""
+    """The reason without a number at its end."""
     return reason.rstrip("0123456789")
 
 

@@ -1,4 +1,4 @@
-"""`egs-agent`: where settings are read, the parts are put together, and time starts to pass."""
+"""`egs-agent`: settings are read, the parts are put together, and the cycles start."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ ClusterName = Annotated[
     str, typer.Option("--cluster", envvar="EGS_CLUSTER", help="Cluster of this node.", show_default=False)
 ]
 NodeName = Annotated[
-    str, typer.Option("--node", envvar="EGS_NODE", help="Name of this node in it.", show_default=False)
+    str,
+    typer.Option("--node", envvar="EGS_NODE", help="Name of this node in the cluster.", show_default=False),
 ]
 AgentName = Annotated[
     str | None, typer.Option("--agent", help="Name of the agent's branch; the node's name by default.")
@@ -63,7 +64,7 @@ Simulated = Annotated[
 ]
 Interval = Annotated[int, typer.Option("--interval", min=1, max=3600, help="Seconds between two readings.")]
 State = Annotated[
-    Path, typer.Option("--state", envvar="EGS_STATE", help="Folder for the mirror; may be lost at any time.")
+    Path, typer.Option("--state", envvar="EGS_STATE", help="Folder for the mirror; safe to delete.")
 ]
 
 DEFAULT_STATE = Path("~/.local/state/egs-agent")
@@ -81,7 +82,7 @@ def once(  # noqa: PLR0913 - the options of a command
 ) -> None:
     """Read, judge and report once, and print the report.
 
-    Exit 0: the node is fit; 1: it is not; 3: it could not be read or its report could not be pushed.
+    Exit 0: the node is healthy; 1: it is not; 3: reading it or pushing its report failed.
     """
     settings = _settings(Settings(repo, cluster, node, agent or node, state, simulated, key=key))
     with _refusals_told(), closing(_store(settings)) as store:
@@ -114,22 +115,22 @@ def run(  # noqa: PLR0913 - the options of a command
 
 
 def watch(settings: Settings, store: Store, who: Identity) -> Watch:
-    """The parts of one agent, put together."""
+    """Put the parts of one agent together."""
     manifest = Manifest(store, settings.main_branch, who, settings.thresholds_every)
     return Watch(_reader(settings), Reporter(store, who, _key(settings)), manifest, who)
 
 
 def identity(settings: Settings) -> Identity:
-    """Who this life of the process is."""
+    """Identity of this process."""
     boot = BOOT_ID.read_text().strip() if BOOT_ID.exists() else ""
     writer = f"{settings.agent}@{settings.cluster}/{uuid4().hex[:12]}"
     return Identity(settings.cluster, settings.node, settings.agent, writer, boot)
 
 
 def keep_watching(watched: Watch, every: timedelta, clock: Clock) -> None:
-    """Cycle every so often until a signal ends it; raises what somebody has to mend.
+    """Cycle at intervals until a signal ends it; raises errors that an operator must fix.
 
-    A wake-up that comes late is used whatever its age, and several late ones count as one.
+    A late wake-up is never skipped, and several late ones count as one.
     """
     scheduler = BlockingScheduler(timezone="UTC")
     ended: list[EgsError] = []
@@ -192,7 +193,7 @@ def _settings(settings: Settings) -> Settings:
 
 @contextmanager
 def _refusals_told() -> Iterator[None]:
-    """What somebody has to mend is one sentence on stderr and exit 2, trouble of the world exit 3."""
+    """An error that an operator must fix: one sentence on stderr and exit 2; any other fault: exit 3."""
     try:
         yield
     except EgsError as error:
@@ -205,5 +206,5 @@ def main() -> None:
     logging.basicConfig(
         level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s"
     )
-    logging.getLogger("apscheduler").setLevel(logging.WARNING)  # it tells of every wake-up
+    logging.getLogger("apscheduler").setLevel(logging.WARNING)  # it logs every wake-up
     app()

@@ -1,11 +1,11 @@
 """Read GPUs through the vendor's library, NVML.
 
-NVML calls can hang for ever and cannot be cancelled, so all of them are made by a probe thread, and `read` waits
-for it no longer than a deadline: the GPU at which the probe stands is then reported wedged, and the thread is left
-alone until it comes back. Few calls are made, because they take turns on the driver's locks with the workloads.
+NVML calls can hang for ever and cannot be cancelled, so a probe thread makes all of them, and `read` waits for it no
+longer than a deadline: the GPU being probed is then reported wedged, and the thread is left alone until it returns.
+Calls are kept few, because they compete with the workloads for the driver's locks.
 
-GPUs are known by their uuid; indices may change with every reload of the driver. One GPU that is lost, or that
-does not know an answer, says nothing about the others.
+GPUs are identified by uuid; indices may change when the driver is reloaded. A GPU that is lost or lacks a value does
+not affect the others.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 EVENTS_PER_READ = 256
-"""More events than that wait for the next read: a GPU that reports without end must not hold the probe."""
+"""Further events wait for the next read: a GPU that reports without end must not block the probe."""
 
 
 class Nvml(Protocol):
-    """The part of `pynvml` that is used here; functions and constants are looked up by name."""
+    """The parts of `pynvml` used here; functions and constants are looked up by name."""
 
     NVMLError: type[Exception]
 
@@ -43,12 +43,12 @@ class _Lost(Exception):  # noqa: N818 - an answer, not an error
 
 
 class _Probe:
-    """One pass over all GPUs in a thread of its own; `taken` hands every reading out once."""
+    """One pass over all GPUs in a thread of its own; `taken` returns each reading once."""
 
     def __init__(self, work: Callable[[_Probe], None]) -> None:
         self.done = Event()
         self.error: Exception | None = None
-        self.at: str | None = None  # uuid of the GPU that is asked now
+        self.at: str | None = None  # uuid of the GPU being probed
         self._lock = Lock()
         self._readings: dict[str, GpuReading] = {}
         Thread(target=self._run, args=(work,), name="nvml-probe", daemon=True).start()
@@ -72,19 +72,19 @@ class _Probe:
 
 
 class NvmlReader:
-    """`agent.port.Reader` over NVML; `nvml` is the module `pynvml` or one that behaves like it."""
+    """`agent.port.Reader` over NVML; `nvml` is the module `pynvml` or a substitute."""
 
     def __init__(self, nvml: Nvml, deadline_s: float) -> None:
         self._nvml = nvml
         self._deadline_s = deadline_s
         self._handles: dict[str, Any] | None = None  # uuid -> handle; None: not attached
-        self._count = 0  # GPUs that the driver named when we attached
+        self._count = 0  # GPUs reported by the driver when we attached
         self._known: dict[str, GpuReading] = {}  # uuid -> identity only
         self._events: Any = None
         self._probe: _Probe | None = None
 
     def read(self, now: datetime) -> tuple[GpuReading, ...]:
-        """One pass over all GPUs, or as far as it came before the deadline."""
+        """One pass over all GPUs, as far as it comes before the deadline."""
         probe = self._probe or _Probe(lambda p: self._pass(p, now))
         self._probe = probe
         if probe.done.wait(self._deadline_s):
@@ -99,25 +99,25 @@ class NvmlReader:
         return tuple(sorted(readings, key=lambda r: (r.index, r.uuid)))
 
     def release(self) -> None:
-        """Detach; while a probe hangs in the driver this is not possible, and a `Fault` says so."""
+        """Detach; impossible while a probe hangs in the driver, which raises a `Fault`."""
         if self._probe is not None and not self._probe.done.is_set():
-            raise Fault("a call hangs in the GPU driver; end the agent to release it", "GpuDriverWedged")
+            raise Fault("a call hangs in the GPU driver; stop the agent to release it", "GpuDriverWedged")
         self._probe = None
         if self._handles is not None:
             self._detach()
 
     def _filled_up(self, found: dict[str, GpuReading], at: str | None) -> list[GpuReading]:
-        """Of GPUs the probe has not come to, or told of before, nothing is known; where it stands is wedged."""
+        """GPUs not probed yet, or returned before, have unknown values; the one being probed is wedged."""
         return [
             found.get(uuid) or replace(known, lost=None, wedged=True if uuid == at else None)
             for uuid, known in list(self._known.items())
         ]
 
-    # --- what follows runs in the probe's thread ---
+    # --- runs in the probe's thread ---
 
     def _pass(self, probe: _Probe, now: datetime) -> None:
-        # Only a changed count is a reason to attach anew: a GPU that cannot be opened would else mean an
-        # attachment with every read, and drivers suffer from those.
+        # Attach again only if the count changed: otherwise a GPU that cannot be opened would cause an
+        # attachment with every read, which drivers do not tolerate well.
         if self._handles is None or self._counted() != self._count:
             self._attach()
         xids = self._drained_events(now)
@@ -127,7 +127,7 @@ class NvmlReader:
         probe.at = None
 
     def _attach(self) -> None:
-        """Open every GPU that can be opened; a lost one is then absent, which the judge notices."""
+        """Open every GPU that can be opened; a lost one is then missing, which the judge notices."""
         if self._handles is not None:
             self._detach()
         self._init()
@@ -139,7 +139,7 @@ class NvmlReader:
 
     def _detach(self) -> None:
         self._handles = self._events = None
-        with suppress(self._nvml.NVMLError):  # a driver that was unloaded has nothing left to let go of
+        with suppress(self._nvml.NVMLError):  # an unloaded driver has nothing to release
             self._nvml.nvmlShutdown()
 
     def _init(self) -> None:
@@ -195,7 +195,7 @@ class NvmlReader:
         )
 
     def _fields(self, handle: Any) -> dict[int, int | None]:
-        """Several answers for one call; each has its own return code, the call itself succeeds."""
+        """Several values in one call; each has its own return code."""
         nvml = self._nvml
         wanted = [
             nvml.NVML_FI_DEV_ECC_DBE_VOL_TOTAL,
@@ -220,7 +220,7 @@ class NvmlReader:
         return int(answer.value.ullVal if wide else answer.value.uiVal)
 
     def _ask(self, call: Callable[..., T], *args: Any) -> T | None:
-        """The answer; None for one that this GPU or driver does not know."""
+        """The answer; None if this GPU or driver does not support it."""
         nvml = self._nvml
         try:
             return call(*args)
@@ -229,7 +229,7 @@ class NvmlReader:
         if code == nvml.NVML_ERROR_GPU_IS_LOST:
             raise _Lost
         if code == nvml.NVML_ERROR_UNINITIALIZED:
-            # The driver was reloaded under us: the handles are stale, the next read attaches anew.
+            # The driver was reloaded: the handles are stale, and the next read attaches again.
             self._handles = None
             raise Fault("the GPU driver was reloaded", "GpuDriverReloaded")
         return None
@@ -244,7 +244,7 @@ class NvmlReader:
                 log.info("xid events not available gpu=%s code=%d", uuid, _code(error))
 
     def _drained_events(self, now: datetime) -> dict[str, tuple[XidEvent, ...]]:
-        """Xids that wait in the driver, by GPU; it is asked without waiting, as it keeps them for us."""
+        """Xids queued in the driver, by GPU; polled without waiting."""
         seen: dict[str, tuple[XidEvent, ...]] = {}
         for _ in range(EVENTS_PER_READ if self._events is not None else 0):
             event = self._next_event()
@@ -255,14 +255,14 @@ class NvmlReader:
         return seen
 
     def _next_event(self) -> Any:
-        """None when nothing waits, which the library tells as a Timeout error."""
+        """None if the queue is empty, which the library reports as a Timeout error."""
         try:
             return self._ask(self._nvml.nvmlEventSetWait_v2, self._events, 0)
         except _Lost:
             return None
 
     def _event_uuid(self, event: Any) -> str:
-        """The GPU of an event; empty when it is too far gone to say its name, then its loss tells more."""
+        """The GPU of an event; empty if it cannot be identified any more, then its loss says enough."""
         try:
             return self._ask(self._nvml.nvmlDeviceGetUUID, event.device) or ""
         except _Lost:
@@ -278,7 +278,7 @@ def installed(deadline_s: float) -> NvmlReader:
 
 
 def _code(error: Exception) -> int:
-    """An NVMLError is unhashable, and comparing it raises: only its number may be looked at."""
+    """An NVMLError is unhashable, and comparing it raises: only its number is safe to use."""
     return int(getattr(error, "value", -1))
 
 
@@ -291,7 +291,7 @@ def _cannot_attach(nvml: Nvml, code: int) -> EgsError:
         )
     if code == nvml.NVML_ERROR_NO_PERMISSION:
         return UserError(
-            "the GPU driver does not let this user in; run the agent as a user of /dev/nvidiactl",
+            "the GPU driver refuses access to this user; run the agent as a user with access to /dev/nvidiactl",
             "GpuDriverForbidden",
         )
     return Fault(f"the GPU driver does not answer (NVML error {code})", "GpuDriverNotLoaded")

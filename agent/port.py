@@ -1,7 +1,7 @@
-"""What the judge needs to know of a node's GPUs, and nothing else.
+"""The port through which the judge sees a node's GPUs.
 
-Two readers hold this port: `agent.nvml.NvmlReader` (the vendor's library) and `agent.simulated.SimulatedReader`.
-What a GPU does not support, or could not answer this time, is None and never 0.
+Two readers implement it: `agent.nvml.NvmlReader` (the vendor's library) and `agent.simulated.SimulatedReader`.
+A value that a GPU does not support, or did not report this time, is None and never 0.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class GpuReading:
     product: str
     memory_mib: int
     lost: bool | None = False  # the driver says it fell off the bus
-    wedged: bool | None = False  # it did not answer before the deadline; None: it was not asked in time
+    wedged: bool | None = False  # it did not answer before the deadline; None: it was not probed in time
     temp_c: int | None = None
     power_w: float | None = None
     utilisation_percent: int | None = None
@@ -37,11 +37,11 @@ class GpuReading:
     remap_failure: bool | None = None
     remap_pending: bool | None = None
     recovery_action: int | None = None  # the driver's own verdict, see agent.xids
-    xids: tuple[XidEvent, ...] = ()  # since the reading before
+    xids: tuple[XidEvent, ...] = ()  # since the previous reading
 
     @property
     def answers(self) -> bool:
-        """The GPU is there and talks to us."""
+        """The GPU is present and responds."""
         return self.lost is False and self.wedged is False
 
 
@@ -49,10 +49,10 @@ class Reader(Protocol):
     """Reads all GPUs of this node. Never blocks longer than its own deadline."""
 
     def read(self, now: datetime) -> tuple[GpuReading, ...]:
-        """Every GPU that is there, by index; none at all when even counting them did not end in time.
+        """Every GPU that is present, by index; empty if even counting them took too long.
 
-        Raises `UserError` when somebody has to install or change something, `Fault` when it may pass.
+        Raises `UserError` if an operator must install or change something, `Fault` if it may pass.
         """
 
     def release(self) -> None:
-        """Let go of the driver, so that a GPU can be reset; the next `read` attaches again."""
+        """Release the driver, so that a GPU can be reset; the next `read` attaches again."""

@@ -1,11 +1,11 @@
-"""What the agent tells the world: a report on a Git branch of its own, written on change only.
+"""The agent's report on a Git branch of its own, written on change only.
 
-The branch `egs/agents/<cluster>/<agent>` has one writer and one file, so a push that finds somebody else's commit
-is an alarm, not a race. The last report is read back at the start: what held before a restart still holds.
+The branch `egs/agents/<cluster>/<agent>` has one writer and one file, so a foreign commit found by a push is an alarm,
+not a race. The last report is read back at the start: faults from before a restart still hold.
 
 An agent with a key signs: a second file holds the signature of the report's bytes (SSHSIG, namespace egs-health), and
-of what lies on its branch it takes for its own only what it signed. What somebody else put there, set back or removed
-is written over as soon as it is seen.
+it trusts only reports on its branch that it has signed itself. Foreign changes of the branch are overwritten as soon
+as they are seen.
 """
 
 from __future__ import annotations
@@ -33,45 +33,45 @@ log = logging.getLogger(__name__)
 PATH = "report.yaml"
 SIGNATURE = f"{PATH}.sig"
 MESSAGE_LINES = 4
-"""A message names that many GPUs; the rest stand in the report's list."""
+"""Most GPUs named in a message; the report lists the rest."""
 
 SENTENCES = {
     "GpuLost": "fell off the bus; the machine needs service",
-    "GpuMissing": "was there and is gone; the machine needs service",
+    "GpuMissing": "was present and is missing now; the machine needs service",
     "GpuWedged": "gets no answer from the driver; reboot the node",
-    "RemapFailure": "has no spare memory rows left; it has to be replaced",
+    "RemapFailure": "has no spare memory rows left; it must be replaced",
     "EccUncorrectable": "has memory errors that cannot be corrected; reset it when it is idle",
-    "TooHot": "is too hot; look at its cooling",
+    "TooHot": "is too hot; check its cooling",
     GPU_COUNT_LOW: "fewer GPUs answer than the cluster's manifest says",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Whose branch it is. `writer` is unique to this life of the process, `boot` to this life of the machine."""
+    """Owner of a branch. `writer` is unique to this process, `boot` to this boot of the machine."""
 
     cluster: str
     node: str
     agent: str
     writer: str
-    boot: str = ""  # empty: not known, then a restart never counts as a reboot
+    boot: str = ""  # empty: unknown, then a restart never counts as a reboot
 
     @property
     def branch(self) -> str:
-        """The branch that this agent alone writes."""
+        """The branch that only this agent writes."""
         return f"egs/agents/{self.cluster}/{self.agent}"
 
 
 @dataclass(frozen=True, slots=True)
 class Previous:
-    """What an earlier life of this agent reported."""
+    """The last report of an earlier process of this agent."""
 
     report: AgentReport
-    rebooted: bool  # the machine was started anew since
+    rebooted: bool  # the machine was rebooted since
 
 
 def report_of(verdict: Verdict, who: Identity, at: datetime) -> AgentReport:
-    """The verdict as a document; its texts hold no figure that moves, so that only a change is a change."""
+    """The verdict as a document; its texts contain no changing figures, so that only real changes are written."""
     return AgentReport(
         metadata=NodeMetadata(name=who.agent),
         cluster=who.cluster,
@@ -102,23 +102,25 @@ def _lines(verdict: Verdict) -> Iterator[str]:
     for g in bad[:MESSAGE_LINES]:
         yield f"GPU {g.gpu.index} ({g.gpu.uuid}) {sentence(g.reasons[0])}"
     if len(bad) > MESSAGE_LINES:
-        yield f"and {len(bad) - MESSAGE_LINES} GPUs more"
+        yield f"and {len(bad) - MESSAGE_LINES} more GPUs"
     yield from (SENTENCES[reason] for reason in verdict.node_reasons)
 
 
 def sentence(reason: str) -> str:
-    """What a reason means and what to do about it; the GPU is the subject."""
+    """The meaning of a reason and what to do; the GPU is the subject."""
     kind = kind_of(reason)
     number = reason[len(kind) :]
     if kind == "Xid":
         return f"had error Xid {number}; see the vendor's Xid catalog, and reset it when it is idle"
     if kind == "RecoveryAction":
-        return f"is to be mended, says the driver: {RECOVERY_ACTIONS.get(int(number), f'action {number}')}"
+        return (
+            f"needs action according to the driver: {RECOVERY_ACTIONS.get(int(number), f'action {number}')}"
+        )
     return SENTENCES.get(reason, reason)
 
 
 def tells_news(new: AgentReport, old: AgentReport | None) -> bool:
-    """True when the world has to hear of it; that an old fault leaves the day's window is no news."""
+    """Whether the report must be written; an old fault leaving the one-day window does not count."""
     if old is None:
         return True
     same = new.edited(at=old.at, faults=old.faults) == old
@@ -129,22 +131,22 @@ class Reporter:
     """Reads and writes the agent's own branch."""
 
     def __init__(self, store: Store, who: Identity, key: PrivateKey | None = None) -> None:
-        """`store` signs commits with the same key, where there is one."""
+        """`store` signs commits with the same key, if there is one."""
         self._store = store
         self._who = who
         self._key = key
         self._tip: str | None = None
         self._last: AgentReport | None = None
-        self._newest: datetime | None = None  # instant of the last report that is known to have been there
-        self._settled = False  # True: `_tip` and `_last` are what the remote has
+        self._newest: datetime | None = None  # time of the last report known to be on the branch
+        self._settled = False  # True: `_tip` and `_last` match the remote
 
     def previous(self) -> Previous | None:
-        """Read the branch; None when there is no report, or none that can be read."""
+        """Read the branch; None if there is no readable report."""
         self._tip = self._store.fetch([self._who.branch]).get(self._who.branch)
         self._last = None if self._tip is None else self._read(self._tip)
         self._settled = True
         if self._last is not None and self._newest is not None and self._last.at < self._newest:
-            self._last = None  # the branch was set back: what it says is to be said anew
+            self._last = None  # the branch was set back: write the report again
         if self._tip is None or self._last is None:
             return None
         self._newest = self._last.at
@@ -152,17 +154,17 @@ class Reporter:
         return Previous(self._last, rebooted=bool(boot and self._who.boot) and boot != self._who.boot)
 
     def _boot(self, tip: str) -> str:
-        """In which life of the machine the tip was written; empty: not known, or not by us."""
+        """The boot in which the tip was written; empty: unknown, or not written by us."""
         commit = self._store.commit(tip)
         if self._key is not None and self._key.sign(GIT, commit.payload) != commit.signature:
             return ""
         return commit.trailers.get("Boot", "")
 
     def publish(self, report: AgentReport) -> Outcome | None:
-        """Push the report if it tells news; None when it does not.
+        """Push the report if it has news; None if it has not.
 
-        Anything but `COMMITTED` is settled by reading the branch before the next attempt, which is the next call; so
-        is a tip that another fetch has shown. Reports are dated in their order, whatever the clock does.
+        After any outcome but `COMMITTED`, and after a fetch that shows another tip, the next call first reads the
+        branch again. Reports have increasing times, whatever the clock does.
         """
         if not self._settled or self._store.tips().get(self._who.branch) != self._tip:
             self.previous()
@@ -188,7 +190,8 @@ class Reporter:
     def _complain(self, outcome: Outcome) -> None:
         if outcome is Outcome.CONFLICT:
             log.error(
-                "somebody else wrote the agent's branch branch=%s act=find-the-second-agent", self._who.branch
+                "another process wrote the agent's branch branch=%s act=find-the-second-agent",
+                self._who.branch,
             )
         else:
             log.warning("report not written branch=%s outcome=%s", self._who.branch, outcome.value)
@@ -221,14 +224,14 @@ class Reporter:
             return None
 
     def _is_own(self, tip: str, data: bytes) -> bool:
-        """Whether it bears our signature, which is always the same for the same bytes."""
+        """Whether it has our signature, which is deterministic."""
         if self._key is None:
             return True
         return self._store.read_path(tip, SIGNATURE) == self._key.sign(HEALTH, data).encode("ascii")
 
 
 def as_text(report: AgentReport) -> bytes:
-    """The document as it is committed."""
+    """The document as committed."""
     return dump(report.model_dump(mode="json", by_alias=True, exclude_none=True)).encode()
 
 

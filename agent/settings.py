@@ -1,4 +1,4 @@
-"""What an operator of an agent can turn, read once at the start. Each has a unit, a default and a reason."""
+"""Settings of an agent, read once at the start. Each has a unit, a default and a reason."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ class Settings:
     """Name of the agent's branch; the node's name unless several agents watch one node."""
 
     state: Path
-    """Folder for the mirror of the repository; may be lost at any time."""
+    """Folder for the mirror of the repository; safe to delete."""
 
     simulated: Path | None = None
-    """JSON file to read GPUs from, instead of the driver: for nodes that have none."""
+    """JSON file to read GPUs from, instead of the driver: for nodes without GPUs."""
 
     interval: timedelta = timedelta(seconds=10)
-    """Pause between two readings; faster ones read the same numbers, the driver averages over a second."""
+    """Pause between two readings; shorter ones read the same numbers, which the driver averages over a second."""
 
     deadline: timedelta = timedelta(seconds=5)
-    """A reading that takes longer counts as wedged; it has to be shorter than `interval`."""
+    """A reading that takes longer counts as wedged; must be shorter than `interval`."""
 
     thresholds_every: timedelta = timedelta(minutes=5)
-    """How often the cluster's thresholds are read from the repository; agents are many and servers few."""
+    """How often the cluster's thresholds are read from the repository: agents are many and servers few."""
 
     main_branch: str = "main"
-    """Branch that people write."""
+    """The branch with the manifests."""
 
     key: Path | None = None
-    """Private ed25519 key with which this agent signs its reports; None: it signs nothing."""
+    """Private ed25519 key to sign reports; None: reports are unsigned."""
 
     credentials: Credentials | None = None
-    """Files that open the repository, from the variables EGS_GIT_…; they are read anew at every call of git."""
+    """Credential files for the repository, from the variables EGS_GIT_…; read again for every git command."""

@@ -1,7 +1,7 @@
-"""A reader of GPUs that are not there: from a simulated cluster, or from a JSON file.
+"""A reader of simulated GPUs: from a simulated cluster, or from a JSON file.
 
-The source gives one mapping for each GPU, with the names of `GpuReading`; what it leaves out is None. Xid events
-carry the instant at which they happened, and each is handed out once, as the real driver does.
+The source gives one mapping per GPU, with the field names of `GpuReading`; absent fields are None. Xid events carry
+their time, and each is returned once, as by the real driver.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class SimulatedReader:
         self._read_at = datetime.min.replace(tzinfo=UTC)
 
     def read(self, now: datetime) -> tuple[GpuReading, ...]:
-        """Every GPU that the source names, with the Xid events since the last read."""
+        """Every GPU of the source, with the Xid events since the last read."""
         since, self._read_at = self._read_at, now
         readings = sorted(_checked(self._source(now)), key=lambda r: (r.index, r.uuid))
         return tuple(replace(r, xids=tuple(x for x in r.xids if since < x.at <= now)) for r in readings)
@@ -41,13 +41,13 @@ class SimulatedReader:
 
 
 def file_source(path: Path) -> Source:
-    """Reads the file anew each time, so that a person can edit it while the agent runs."""
+    """Reads the file every time, so that it can be edited while the agent runs."""
 
     def read(_: datetime) -> Sequence[Mapping[str, object]]:
         try:
             found = json.loads(path.read_bytes())
         except (OSError, ValueError) as error:
-            raise _invalid(f"{path} is no readable JSON file") from error
+            raise _invalid(f"{path} cannot be read as JSON") from error
         if not isinstance(found, list):
             raise _invalid(f"{path} is not a list of GPUs")
         return found
@@ -68,5 +68,5 @@ def _checked(data: Sequence[Mapping[str, object]]) -> tuple[GpuReading, ...]:
 
 def _invalid(what: str) -> UserError:
     return UserError(
-        f"{what}; it takes a JSON list of objects with {', '.join(sorted(_NAMES))}", "BadReadings"
+        f"{what}; expected is a JSON list of objects with {', '.join(sorted(_NAMES))}", "BadReadings"
     )

@@ -1,7 +1,7 @@
-"""One agent at work: read, judge, report, over and over.
+"""One agent at work: read, judge, report, repeatedly.
 
-One cycle never fails for what may pass: trouble with the driver or the repository is told in the log, and the next
-cycle goes on from what is. Only what somebody has to mend (`UserError`) ends it.
+A cycle never fails for what may pass: faults of driver or repository are logged, and the next cycle continues. Only an
+error that an operator must fix (`UserError`) ends it.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """What the cluster's manifest says of this node."""
+    """What the cluster's manifest says about this node."""
 
     health: Health = field(default_factory=Health)
-    gpus: int | None = None  # None: the manifest does not know this node
-    idle_below: int = IdleReclaim().below  # percent; the project's
+    gpus: int | None = None  # None: the manifest does not name this node
+    idle_below: int = IdleReclaim().below  # percent; from the project
 
 
 def orders_of(spec: ClusterSpec, node: str) -> Orders:
@@ -42,7 +42,7 @@ def orders_of(spec: ClusterSpec, node: str) -> Orders:
 
 
 class Manifest:
-    """`clusters/<cluster>.yaml` on `main`, as last valid; nothing is asked more often than `every`."""
+    """The last valid `clusters/<cluster>.yaml` on `main`; fetched at most once per `every`."""
 
     def __init__(self, store: Store, branch: str, who: Identity, every: timedelta) -> None:
         self._store, self._branch, self._who, self._every = store, branch, who, every
@@ -50,7 +50,7 @@ class Manifest:
         self._next: datetime | None = None
 
     def orders(self, now: datetime) -> Orders:
-        """The orders in force; defaults until a valid manifest was seen."""
+        """The orders in force; defaults until a valid manifest was read."""
         if self._next is None or now >= self._next:
             self._next = now + self._every
             self._orders = self._fetched() or self._orders
@@ -59,7 +59,7 @@ class Manifest:
     def _fetched(self) -> Orders | None:
         path = f"clusters/{self._who.cluster}.yaml"
         try:
-            # The agent's own branch too: what somebody else did to it is seen so, and written over.
+            # The agent's own branch too: foreign changes of it are noticed this way, and overwritten.
             tip = self._store.fetch([self._branch, self._who.branch]).get(self._branch)
             data = None if tip is None else self._store.read_path(tip, path)
         except Fault as error:
@@ -82,7 +82,7 @@ class Manifest:
         return orders
 
     def _idle_below(self, tip: str | None) -> int:
-        """The project's threshold; as it was where project.yaml cannot be read."""
+        """The project's threshold; unchanged if project.yaml cannot be read."""
         try:
             data = None if tip is None else self._store.read_path(tip, PROJECT)
         except Fault as error:
@@ -93,22 +93,22 @@ class Manifest:
 
 
 class Watch:
-    """The agent of one node; everything it needs is given."""
+    """The agent of one node."""
 
     def __init__(self, reader: Reader, reporter: Reporter, manifest: Manifest, who: Identity) -> None:
         self._reader, self._reporter, self._manifest, self._who = reader, reporter, manifest, who
         self._memory: Memory | None = None  # None: the last report was not read yet
-        self._lull: Lull | None = None  # a restart begins it anew: who was away does not know
+        self._lull: Lull | None = None  # starts again after a restart: the use in between is unknown
         self._told = False
         self._trend = False
 
     @property
     def told(self) -> bool:
-        """True when the repository has what the last cycle found."""
+        """Whether the repository has the result of the last cycle."""
         return self._told
 
     def cycle(self, now: datetime) -> Verdict | None:
-        """Read, judge and report once; None when there was nothing to judge by."""
+        """Read, judge and report once; None if there was nothing to judge."""
         self._told = False
         try:
             orders = self._manifest.orders(now)
@@ -126,7 +126,7 @@ class Watch:
         return verdict
 
     def release(self) -> None:
-        """Let go of the driver, so that a GPU can be reset."""
+        """Release the driver, so that a GPU can be reset."""
         self._reader.release()
 
     def _idle_since(self, readings: tuple[GpuReading, ...], orders: Orders, now: datetime) -> datetime | None:

@@ -2,8 +2,8 @@
 
 Sources: NVIDIA, "Analyzing Xid Errors with the Xid Catalog" (Ampere and later, as of 2025-10-29), immediate
 actions; NVML header 12.8 for the recovery actions (field 230). Public tools disagree on most of these numbers, so
-the driver's own verdict goes first where it gives one. A number that is in no class here is unknown, and an
-unknown error never takes a node out: every new driver brings some.
+the driver's own verdict takes precedence if there is one. A number in no class here is unknown, and an unknown error
+never takes a node out: every new driver adds some.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from enum import StrEnum
 
 
 class XidClass(StrEnum):
-    """Who has to act on an error."""
+    """Who must act on an error."""
 
-    APPLICATION = "Application"  # the job; the GPU is well
-    INFORMATIONAL = "Informational"  # nobody
+    APPLICATION = "Application"  # the job; the GPU is fine
+    INFORMATIONAL = "Informational"  # no action
     DEPENDS = "Depends"  # needs link state or sub-codes: the driver's verdict decides
-    RESET = "Reset"  # the GPU has to be reset
+    RESET = "Reset"  # the GPU must be reset
     SERVICE = "Service"  # the machine or its vendor
     UNKNOWN = "Unknown"
 
@@ -36,7 +36,7 @@ XIDS: dict[XidClass, frozenset[int]] = {
 }
 
 FATAL = XIDS[XidClass.RESET] | XIDS[XidClass.SERVICE]
-"""Errors after which a GPU serves nobody until it was mended."""
+"""Errors after which a GPU is not used until it is repaired."""
 
 RECOVERY_ACTIONS = {
     1: "reset the GPU",
@@ -47,7 +47,7 @@ RECOVERY_ACTIONS = {
     6: "reset the bus",
     7: "reboot the system",
 }
-"""NVML_GPU_RECOVERY_ACTION_*; 0 is none. A number not listed is still a call for action."""
+"""NVML_GPU_RECOVERY_ACTION_*; 0 is none. An unlisted number also calls for action."""
 
 
 def class_of(xid: int) -> XidClass:

@@ -1,4 +1,4 @@
-"""`make bench`: every benchmark, one after the other, with what it ran on."""
+"""`make bench`: every benchmark, one after the other, with a description of the machine."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ PARTS = (
     "why",
     *(("kubernetes",) if os.environ.get("EGS_TEST_KUBE") else ()),
 )
-"""The last one needs a control plane, and is left out where none is named. Those that replay a trace need its path."""
+"""The last one needs a control plane, and is skipped without one. Those that replay a trace need its path."""
 
 
 def main() -> None:
-    """Run each part in a process of its own, so that none warms up the next."""
+    """Run each part in a process of its own, so that none affects the next."""
     git = subprocess.run(["git", "--version"], capture_output=True, text=True, check=True).stdout.strip()
     print(
         f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, {git}", flush=True

@@ -1,4 +1,4 @@
-"""Asking a server over loopback at a rate, by the clock and not by its answers; for benchmarks of the HTTP API."""
+"""Calls a server over loopback at a fixed rate, independent of its answers; for benchmarks of the HTTP API."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def key_of(person: int) -> str:
 
 @dataclass(slots=True)
 class AnswerTimes:
-    """How long answers took, in seconds, and what was answered."""
+    """Latencies in seconds, and failed answers."""
 
     took: list[float] = field(default_factory=list)
     bad: list[str] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
 
     def told(self, what: str, rate: float) -> str:
-        """One line."""
+        """A one-line summary."""
         every = sorted(self.took)
         if not every:
             return f"{what}: no answer"
@@ -37,7 +37,7 @@ class AnswerTimes:
 
 
 class Line:
-    """Connections that are kept open, to one server; as many as there are questions at a time."""
+    """Open connections to one server; as many as there are concurrent calls."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -56,13 +56,13 @@ class Line:
 
 
 def get(path: str, person: int) -> bytes:
-    """The bytes of a question."""
+    """The bytes of a GET request."""
     head = f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key_of(person)}\r\n\r\n"
     return head.encode()
 
 
 def post(path: str, person: int, body: dict[str, Any]) -> bytes:
-    """The bytes of a change, or of a question with a body."""
+    """The bytes of a POST request."""
     text = json.dumps(body).encode()
     head = (
         f"POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key_of(person)}\r\n"
@@ -74,7 +74,7 @@ def post(path: str, person: int, body: dict[str, Any]) -> bytes:
 async def by_the_clock(
     lines: Sequence[Line], request: Callable[[int], tuple[bytes, str]], rate: float, seconds: float
 ) -> AnswerTimes:
-    """`rate` questions a second for so long, each sent when it is due, whether the one before was answered or not."""
+    """`rate` calls per second for the given time, each sent when due, whether the previous was answered or not."""
     asked, begun = AnswerTimes(), time.perf_counter()
 
     async def one(number: int, due: float) -> None:

@@ -1,8 +1,8 @@
-"""What others do, in plain Python, to stand beside ours: first come, EASY backfill, and conservative planning.
+"""Other schedulers in plain Python, for comparison: first come, EASY backfill, and conservative planning.
 
-First come and EASY replay a trace on one pool and start requests; neither tells anybody when that will be. EASY
-(Lifka, JSSPP 1995) starts whom it can in the order of the queue, reserves for the first it cannot, and lets later
-ones pass where that reservation is not touched. Both serve in the order that they are given. `conservative` plans a
+First come and EASY replay a trace on one pool and start requests; neither predicts starts. EASY (Lifka, JSSPP 1995)
+starts what it can in queue order, reserves for the first request that does not fit, and lets later ones pass if they
+do not touch that reservation. Both serve in the given order. `conservative` plans a
 whole queue from nothing on a list of free nodes over time, as scheduling simulators commonly do.
 """
 
@@ -27,7 +27,7 @@ class Served:
 
 @dataclass(slots=True)
 class Cluster:
-    """Free nodes, and who runs: (strict end, actual end, nodes), by actual end."""
+    """Free nodes, and running requests: (strict end, actual end, nodes), by actual end."""
 
     free: int
     running: list[tuple[int, int, int]]
@@ -50,7 +50,7 @@ def by_arrival(asked: TraceRequest) -> tuple[int, ...]:
 def replay(
     asked: Sequence[TraceRequest], nodes: int, choose: Choose, order: Order = by_priority
 ) -> list[Served]:
-    """Serves everybody on `nodes`; `choose` says who of the queue starts now."""
+    """Serve all requests on `nodes`; `choose` selects those of the queue that start now."""
     coming = sorted(asked, key=lambda a: a.submit)
     cluster, queue, served, following = Cluster(nodes, []), list[TraceRequest](), list[Served](), 0
     keys: list[tuple[tuple[int, ...], str]] = []
@@ -74,7 +74,7 @@ def replay(
 
 
 def first_come(cluster: Cluster, queue: list[TraceRequest], now: int) -> list[TraceRequest]:
-    """The head of the queue, as long as it fits; nobody passes."""
+    """The head of the queue, as long as it fits; no request passes another."""
     started = []
     for one in queue:
         if one.nodes > cluster.free:
@@ -85,7 +85,7 @@ def first_come(cluster: Cluster, queue: list[TraceRequest], now: int) -> list[Tr
 
 
 def easy(cluster: Cluster, queue: list[TraceRequest], now: int) -> list[TraceRequest]:
-    """The head as long as it fits; then those that do not delay whoever is the head now."""
+    """The head as long as it fits; then requests that do not delay the new head."""
     started = first_come(cluster, queue, now)
     if len(started) == len(queue) or not cluster.free:
         return started
@@ -107,17 +107,17 @@ def _start(cluster: Cluster, one: TraceRequest, now: int) -> None:
 
 
 def _reserved(cluster: Cluster, nodes: int) -> tuple[int, int]:
-    """When the head starts if everybody stays to their strict end, and the nodes that it leaves then."""
+    """When the head starts if all run to their strict end, and the nodes that it leaves then."""
     free = cluster.free
     for _, end, count in sorted(cluster.running, key=lambda run: run[1]):
         free += count
         if free >= nodes:
             return end, free - nodes
-    raise ValueError("it asks for more nodes than there are")
+    raise ValueError("it asks for more nodes than exist")
 
 
 def conservative(asked: Sequence[TraceRequest], nodes: int, now: int) -> dict[str, int]:
-    """Start of each, planned from nothing: the earliest that those before it leave. Costs requests x steps."""
+    """The start of each request, planned from nothing: the earliest that those before it leave. O(requests x steps)."""
     at, free = [now], [nodes]
     starts = {}
     for one in sorted(asked, key=lambda a: (-a.priority, a.submit)):

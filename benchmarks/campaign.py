@@ -4,8 +4,8 @@
 
 Real processes of `egs-reconciler run` work without an election on one bare repository and two simulated clusters, while
 people file, cancel and release. A fault comes every `--gap` seconds on average, whatever the last one left behind. The
-auditor (`benchmarks.campaign_auditor`) knows the documentation alone. At the end faults stop, and everything has to
-come to rest. Exit 1: a law was broken.
+auditor (`benchmarks.campaign_auditor`) only uses what the documentation promises. At the end faults stop, and the
+system must come to rest. Exit 1: a law was broken.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ FLOOD = 200
 TICK_S = 0.25
 PEOPLE_S = 20.0
 PUT_BACK = timedelta(minutes=2)
-"""How long it may take until the controller that knows most has put the branch back: all may be killed or paused."""
+"""Longest time until the most advanced controller has restored the branch: all may be killed or paused."""
 REST = timedelta(minutes=12)
-"""How long everything may take to come to rest after the last fault."""
+"""Longest time until the system is at rest after the last fault."""
 
 
 class Campaign:
@@ -54,7 +54,7 @@ class Campaign:
         self.clusters = {name: self._cluster(name) for name in CLUSTERS}
         self.faults: Counter[str] = Counter()
         self.filed: dict[str, timedelta] = {}
-        self.ended: set[str] = set()  # requests that a person took back or gave back
+        self.ended: set[str] = set()  # requests that a person cancelled or released
         self.reset_until: datetime | None = None
         self.back_at: datetime | None = None
         self.crowd: list[str] = []
@@ -77,7 +77,7 @@ class Campaign:
     # -- faults ----------------------------------------------------------------------------------------------
 
     def fault(self, now: datetime) -> None:
-        """One, of one kind."""
+        """Inject one random fault."""
         kinds: list[tuple[int, Callable[[datetime], str]]] = [
             (52, self._kill), (18, self._pause), (10, self._clock), (4, self._branch_deleted),
             (4, self._branch_set_back), (5, self._remote_away), (4, self._damaged), (3, self._flood),
@@ -101,7 +101,7 @@ class Campaign:
         return "pause"
 
     def _clock(self, now: datetime) -> str:
-        """A jump of a running machine either way; or a restart with a clock that is behind."""
+        """The clock of a running machine jumps either way; or a machine restarts with a clock that is behind."""
         one = self._one()
         wrong = self.random.choice((90, 600, 3600, 86400))
         if self.random.random() < 0.5:
@@ -133,7 +133,7 @@ class Campaign:
         return "remote away"
 
     def _damaged(self, _: datetime) -> str:
-        """One byte of one controller's mirror flips, or a file of it is cut in two."""
+        """One byte of a controller's mirror flips, or one of its files is truncated."""
         mirror = self._one().state / "mirror.git"
         files = sorted(
             f
@@ -154,7 +154,7 @@ class Campaign:
 
     def _flood(self, now: datetime) -> str:
         if self.crowd or not self.repo.exists():
-            return "flood, given up: one is there"
+            return "flood, skipped: one is running"
         files: dict[str, str | None] = {}
         for _ in range(FLOOD):
             self.count += 1
@@ -169,7 +169,7 @@ class Campaign:
     # -- people ----------------------------------------------------------------------------------------------
 
     def people(self, now: datetime) -> None:
-        """One request is filed; now and then another is taken back; a crowd thinks better of it."""
+        """File one request; now and then cancel another; now and then the crowd withdraws."""
         if not self.repo.exists():
             return
         files: dict[str, str | None] = {}
@@ -201,7 +201,7 @@ class Campaign:
     # -- the run ---------------------------------------------------------------------------------------------
 
     def step(self, now: datetime) -> None:
-        """Look after the processes, and look on."""
+        """Check the processes and the state."""
         if self.back_at is not None and now >= self.back_at:
             self.away.rename(self.repo)
             self.back_at = None
@@ -229,7 +229,7 @@ class Campaign:
         return found
 
     def is_at_rest(self) -> bool:
-        """Everything that was filed is over, and every node is free."""
+        """Every filed request is over, and every node is free."""
         phases = [self.auditor.requests.get(key, {}).get("phase") for key in self.filed]
         return (
             all(p in OVER or (p is None and k in self.ended) for k, p in zip(self.filed, phases, strict=True))
@@ -269,13 +269,13 @@ class Campaign:
         self.auditor.finish(self.filed, self.ended, CLOCK.now())
 
     def stop(self) -> None:
-        """No process is left behind."""
+        """Stop all processes."""
         for each in self.controllers:
             each.kill()
 
 
 def told(campaign: Campaign) -> str:
-    """The figures, and every law that was broken."""
+    """The figures, and every broken law."""
     auditor = campaign.auditor
     late = sorted(auditor.lateness)
     phases = Counter(auditor.requests.get(key, {}).get("phase") for key in campaign.filed)
@@ -309,7 +309,7 @@ def main() -> None:
     parser.add_argument("--gap", type=float, default=2.5, help="seconds between two faults, on average")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--controllers", type=int, default=3)
-    parser.add_argument("--keep", type=Path, help="a folder for everything that is left, to look at")
+    parser.add_argument("--keep", type=Path, help="keep all files in this folder, for inspection")
     given = parser.parse_args()
     root = Path(tempfile.mkdtemp(prefix="egs-campaign-")) if given.keep is None else given.keep
     root.mkdir(exist_ok=True)

@@ -1,6 +1,6 @@
-"""What the documentation promises, watched from outside: the status branch as anyone reads it, and nodes as they are.
+"""The promises of the documentation, checked from outside: the status branch as published, and the nodes as they are.
 
-Nothing of a controller is known here, and none of its code is used. Each law names the page that promises it.
+It uses no code and no state of a controller. Each law names the page that promises it.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ CAUSES = frozenset({
 """docs/estimates.md: a promise moves later only for one of these."""
 OVER = frozenset({"Completed", "Cancelled", "Rejected", "Failed"})
 OVERDUE = timedelta(minutes=2)
-"""docs/operations.md: what is so late is carried out by any controller that is there."""
+"""docs/operations.md: any running controller carries out what is this late."""
 SLACK = timedelta(seconds=10)
-"""Two looks, a push and a hand-over on a busy machine."""
+"""Two polls, a push and a hand-over on a busy machine."""
 
 ON_TIME = timedelta(minutes=1)
-"""docs/operations.md: a hand-over that is so late counts as on time, and its end stays."""
+"""docs/operations.md: a hand-over this late still counts as on time, and its end stays."""
 
 Leases = Mapping[tuple[str, str], str]
 """(cluster, node) -> uid of the lease that it serves."""
@@ -36,7 +36,7 @@ Leases = Mapping[tuple[str, str], str]
 
 @dataclass(slots=True)
 class Lease:
-    """What was seen of one lease on nodes."""
+    """Observations of one lease on nodes."""
 
     first: datetime
     last: datetime
@@ -44,7 +44,7 @@ class Lease:
 
 @dataclass(slots=True)
 class Auditor:
-    """`look` is called a few times a second; `broken` collects sentences."""
+    """Call `look` a few times a second; `broken` collects sentences."""
 
     repo: Path
     broken: list[str] = field(default_factory=list)
@@ -70,7 +70,7 @@ class Auditor:
     def look(self, on: Leases, now: datetime, *, attended: bool, was_reset: bool) -> None:
         """One look: leases of nodes first, so that what they show was decided by what is read afterwards.
 
-        `attended`: a controller that is right in its mind could act; `was_reset`: the branch was put back by a fault.
+        `attended`: a healthy controller could act; `was_reset`: a fault set the branch back.
         """
         if not attended:
             begun = self._unattended[-1] if self._unattended else None
@@ -204,7 +204,7 @@ class Auditor:
             self._judge_kept(key, uid, status, on, now)
 
     def _judge_kept(self, key: str, uid: str, status: dict[str, Any], on: Leases, now: datetime) -> None:
-        """docs/gpr.md: nobody takes the nodes of a running request away before its end."""
+        """docs/gpr.md: a running request keeps its nodes until its end."""
         if status["phase"] != "Provisioned" or not status.get("endTime") or now >= _time(status["endTime"]):
             return
         held = status["assignment"]
@@ -216,7 +216,7 @@ class Auditor:
                 )
 
     def _judge_end(self, uid: str, now: datetime) -> None:
-        """docs/gpr.md and operations.md: an end is strict as long as a controller is there to carry it out."""
+        """docs/gpr.md and operations.md: an end is strict while a controller runs that can carry it out."""
         end = self._ends.get(uid)
         if end is None or now <= end:
             return

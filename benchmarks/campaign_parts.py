@@ -1,4 +1,4 @@
-"""What a campaign is made of: manifests, commits of people, and processes of `egs-reconciler` with their own clocks."""
+"""Parts of a campaign: manifests, people's commits, and processes of `egs-reconciler` with their own clocks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CROWD = "crowd"
 CLUSTERS = {"east": 6, "west": 5}
 HEAD = "apiVersion: egs.dev/v1alpha1\nkind: {}\nmetadata: {{name: {}}}\nspec:\n"
 WARM = timedelta(seconds=10)
-"""A process that runs for so long has started."""
+"""A process that has run this long counts as started."""
 
 
 def fleet() -> dict[str, str]:
@@ -77,7 +77,7 @@ class Controller:
         return self.state / "offset"
 
     def start(self, word: str = "run", *more: str) -> None:
-        """A process with what the last one left."""
+        """Start a process on the state that the last one left."""
         with (self.state / "log").open("ab") as log:
             words = [word, "--repo", str(self.repo), "--state", str(self.state), *more]
             command = [sys.executable, "-m", "benchmarks.campaign_process", str(self.offset), "--", *words]
@@ -87,30 +87,30 @@ class Controller:
         self.begun, self.due = CLOCK.now(), None
 
     def signal(self, number: int) -> None:
-        """To the process, if there is one."""
+        """Send a signal to the process, if there is one."""
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(number)
 
     def kill(self) -> None:
-        """SIGKILL; what it holds is lost."""
+        """SIGKILL; unsaved state is lost."""
         self.signal(signal.SIGKILL)
         if self.process is not None:
             self.process.wait()
         self.process, self.begun, self.is_paused = None, None, False
 
     def set_clock(self, seconds: float) -> None:
-        """From now on the machine's clock is wrong by so much."""
+        """Set the error of the machine's clock."""
         self.offset.write_text(str(seconds))
 
     def is_well(self, now: datetime) -> bool:
-        """It runs, has started, and knows the time."""
+        """Whether it runs, has started, and has the right time."""
         runs = self.process is not None and self.process.poll() is None and not self.is_paused
         return (
             runs and self.begun is not None and now - self.begun > WARM and not float(self.offset.read_text())
         )
 
     def look(self, now: datetime) -> None:
-        """End pauses, start again what ended."""
+        """End pauses, restart processes that ended."""
         if self.until is not None and now >= self.until:
             self.until, self.is_paused = None, False
             self.signal(signal.SIGCONT)
@@ -121,7 +121,7 @@ class Controller:
             self.start()
 
     def _ended(self) -> None:
-        """It ended by itself: an operator reads why, and does what it says."""
+        """It ended by itself: act like an operator who follows its message."""
         assert self.process is not None
         lines = (self.state / "log").read_text(errors="replace").strip().splitlines()
         last = lines[-1] if lines else ""

@@ -1,7 +1,7 @@
-"""`egs-reconciler` as a campaign starts it: on a clock that the campaign sets, with clusters that keep the true time.
+"""`egs-reconciler` with a clock set by the campaign, while its clusters keep the true time.
 
-`python -m benchmarks.campaign_process OFFSET -- run --repo …`: the file OFFSET holds the seconds by which the machine's
-clock is wrong for this process. It is read at every look at the clock, so that the clock jumps while the process runs.
+`python -m benchmarks.campaign_process OFFSET -- run --repo …`: the file OFFSET holds the error of the machine's clock
+in seconds for this process. It is read at every access, so that the clock can jump while the process runs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TRUE = datetime.now  # noqa: TID251 - a campaign is about clocks
 
 
 def offset(file: Path) -> timedelta:
-    """By how much the clock is wrong now."""
+    """The current error of the clock."""
     try:
         return timedelta(seconds=float(file.read_text() or 0))
     except (OSError, ValueError):
@@ -31,7 +31,7 @@ def offset(file: Path) -> timedelta:
 
 
 def wrong_clock(file: Path) -> type[datetime]:
-    """The class `datetime` of a machine whose clock is wrong."""
+    """The class `datetime` of a machine with a wrong clock."""
 
     class Wrong(datetime):
         @classmethod
@@ -42,9 +42,9 @@ def wrong_clock(file: Path) -> type[datetime]:
 
 
 def install(file: Path) -> None:
-    """The modules that read the clock, ours and the scheduler's, read the wrong one; clusters live by the true one.
+    """Make the modules that read the clock, ours and the scheduler's, read the wrong one; clusters keep the true one.
 
-    Clusters say it too, as API servers do with each answer.
+    Clusters report the true time, as API servers do with each answer.
     """
     wrong = wrong_clock(file)
     for name, module in list(sys.modules.items()):

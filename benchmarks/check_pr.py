@@ -38,9 +38,9 @@ from schemas.status.gpr_status import Assignment, Check, Cost, GPRStatus, Phase
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 PER_SLICE = 100
 WAITING = 8
-"""Of a slice's requests; one more holds nodes, all others are over."""
+"""Waiting requests per slice; one more holds nodes, all others are over."""
 NODES = 120
-"""Of each of the two clusters."""
+"""Nodes of each of the two clusters."""
 GOAL_S = 2.0
 ADA = Person("Ada", "ada@example.com")
 OVER = (Phase.COMPLETED, Phase.COMPLETED, Phase.COMPLETED, Phase.CANCELLED, Phase.FAILED)
@@ -196,7 +196,7 @@ def _commit(tree: Path) -> None:
 
 
 def timed(command: list[str], cwd: Path, given: str = "") -> tuple[float, subprocess.CompletedProcess[str]]:
-    """Seconds of one run, and what it said."""
+    """Seconds of one run, and its output."""
     environment = {**ENVIRONMENT, "PYTHONPATH": str(Path(__file__).parents[1])}
     begun = time.perf_counter()
     done = subprocess.run(
@@ -212,7 +212,7 @@ def main() -> None:
     )
     options.add_argument("--requests", type=int, default=10_000)
     options.add_argument("--runs", type=int, default=9)
-    options.add_argument("--keep", type=Path, help="make the repository there, or use the one that is there")
+    options.add_argument("--keep", type=Path, help="make the repository there, or use an existing one")
     given = options.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = given.keep or Path(scratch)

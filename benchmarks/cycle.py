@@ -1,13 +1,14 @@
-"""From a push to the committed status that answers it at 100,000 manifests; what restarts and `egs plan` cost there.
+"""Time from a push to the committed status at 100,000 manifests; and the cost of restarts and `egs plan`.
 
     python -m benchmarks.cycle [--manifests 100000] [--runs 7] [--keep FOLDER] [--profile]
 
-A bare repository in which each slice of 100 requests has ten that wait; all others are over, but for those that hold
-the nodes of the two embedded clusters. The status branch was written by the real controller, promises and all. What is
-timed is the real controller on the real remote: cycles in which nothing changed; cycles after one request was pushed,
-by their phases; and a new controller in a process of its own, with its mirror and caches as the last one left them,
-until its first cycle is committed. `egs plan --against` is a whole command, on a clone and on its second run. Goals: a
-push answered in 1 s, a restart in 3 s, a comparison of two commits in 5 s.
+A bare repository in which each slice of 100 requests has ten waiting ones; all others are over, except those that hold
+the nodes of the two embedded clusters. The real controller has written the status branch, promises included. Timed is
+the real controller on the real remote: cycles without changes; cycles after one request was pushed, by phase; cycles in
+which nothing changed while extensions are refused, and while a burst cluster is short of hours; and a new controller in
+a process of its own, with the mirror and caches of the last one, until its first cycle is committed. `egs plan
+--against` is a whole command, on a clone and on its second run. Goals: a push answered in 1 s, a restart in 3 s, a
+comparison of two commits in 5 s.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import cache as remembered
@@ -50,9 +51,9 @@ from schemas.status.gpr_status import Assignment, Check, Cost, GPRStatus, Phase
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 PER_SLICE = 100
 WAITING = 10
-"""Of a slice's requests."""
+"""Waiting requests per slice."""
 NODES = 250
-"""Of each of the two pools of each of the two clusters."""
+"""Nodes of each of the two pools of each of the two clusters."""
 OVER = (Phase.COMPLETED, Phase.COMPLETED, Phase.COMPLETED, Phase.CANCELLED, Phase.FAILED)
 ADA = Person("Ada", "ada@example.com")
 _COMMITTER = b"committer Ada <ada@example.com> 1767225600 +0000\n"
@@ -64,7 +65,7 @@ SECOND = timedelta(seconds=1)
 
 
 def make(folder: Path, manifests: int) -> None:
-    """A bare repository with that many requests, and what the real controller makes of it until all is quiet."""
+    """A bare repository with that many requests, run by the real controller until nothing changes."""
     repo = folder / "fleet.git"
     repo.mkdir(parents=True)
     git(repo, "init", "--quiet", "--bare", "--initial-branch=main")
@@ -92,8 +93,8 @@ def make(folder: Path, manifests: int) -> None:
 
 
 def _close(acting: Reconciler) -> None:
-    """Its mirror is another's then."""
-    acting._store.close()  # type: ignore[attr-defined]
+    """Close its mirror, so that another controller can use it."""
+    acting._ports.store.close()
 
 
 def _settings(folder: Path) -> Settings:
@@ -110,12 +111,7 @@ def _commit(ref: str, message: str, files: Iterator[tuple[str, bytes]]) -> Itera
 def _files(manifests: int) -> Iterator[tuple[str, bytes]]:
     yield "project.yaml", _document("Project", "default", {"admins": [{"email": ADA.email}]})
     for cluster in ("east", "west"):
-        pools = [
-            {"name": name, "gpuShape": "H100-80GB", "gpusPerNode": 8, "memoryPerGpu": 80, "nodes": NODES}
-            for name in ("a", "b")
-        ]
-        spec = {"driver": "embedded", "mode": "manage", "pricePerGpuHour": 2.5, "pools": pools}
-        yield f"clusters/{cluster}.yaml", _document("Cluster", cluster, spec)
+        yield f"clusters/{cluster}.yaml", _cluster(cluster)
     for number in range(manifests):
         slice_, name = slice_and_name(number)
         if number % PER_SLICE == 0:
@@ -207,16 +203,46 @@ def file_one(repo: Path, slice_: int, run: int) -> None:
     """One person's merge: a new request of one slice, in the middle of its slice's ranks."""
     name = f"new-{run}-{slice_}"
     content = request(slice_ * PER_SLICE, 101).replace(f"g{slice_ * PER_SLICE:06d}".encode(), name.encode())
-    stream = b"commit refs/heads/main\n" + _COMMITTER + data(b"File a request") + b"from refs/heads/main^0\n"
-    stream += f"M 100644 inline {gpr_path(f's{slice_:04d}', name)}\n".encode() + data(content) + b"done\n"
-    git(repo, "fast-import", "--quiet", "--done", given=stream)
+    push(repo, {gpr_path(f"s{slice_:04d}", name): content})
+
+
+def push(repo: Path, files: Mapping[str, bytes]) -> None:
+    """Somebody's commit on main."""
+    stream = b"commit refs/heads/main\n" + _COMMITTER + data(b"Change files") + b"from refs/heads/main^0\n"
+    for path, content in files.items():
+        stream += f"M 100644 inline {path}\n".encode() + data(content)
+    git(repo, "fast-import", "--quiet", "--done", given=stream + b"done\n")
+
+
+def longer(running: Iterable[str]) -> dict[str, bytes]:
+    """The files of these requests, which ask for an hour more: others are promised their nodes."""
+    found = {}
+    for key in running:
+        slice_, name = key.split("/")
+        content = request(int(name[1:])).replace(b"spec:\n", b"spec:\n  extend: 0d1h0m\n")
+        found[gpr_path(slice_, name)] = content
+    return found
+
+
+def burst() -> dict[str, bytes]:
+    """One of the clusters for those alone who wait long, with fewer GPU-hours than they ask for."""
+    return {"clusters/west.yaml": _cluster("west", burst={"after": "0d0h10m", "gpuHoursPerMonth": 60_000})}
+
+
+def _cluster(name: str, **more: object) -> bytes:
+    pools = [
+        {"name": name, "gpuShape": "H100-80GB", "gpusPerNode": 8, "memoryPerGpu": 80, "nodes": NODES}
+        for name in ("a", "b")
+    ]
+    spec = {"driver": "embedded", "mode": "manage", "pricePerGpuHour": 2.5, "pools": pools, **more}
+    return _document("Cluster", name, spec)
 
 
 # -- the figures -----------------------------------------------------------------------------------------------------
 
 
 class Clock:
-    """Seconds of each phase of a cycle; a phase inside of another counts for itself alone."""
+    """Seconds of each phase of a cycle; time in a nested phase counts only for that one."""
 
     def __init__(self) -> None:
         self.spent: dict[str, float] = {}
@@ -301,6 +327,19 @@ def measure(folder: Path, runs: int, slices: int, profile: bool) -> None:
             cycle(acting, clock, now)
         now += SECOND
     _print("one request pushed", found[1:], "Committed")
+    for _ in range(3):  # until requests run
+        now += timedelta(minutes=1)
+        acting.cycle(now)
+    running = [key for key, s in acting._facts().requests.items() if s.phase is Phase.PROVISIONED]
+    asked = {"ten extensions refused": longer(sorted(running)[:10]), "a burst cluster's hours short": burst()}
+    for what, files in asked.items():
+        push(folder / "fleet.git", files)
+        for _ in range(6):
+            now += SECOND
+            cycle(acting, clock, now)
+        quiet = [cycle(acting, clock, now + i * SECOND) for i in range(1, runs + 1)]
+        _print(f"nothing changed, {what}", quiet, "Unchanged")
+        now += (runs + 1) * SECOND
     _close(acting)
     if profile:
         profiler.dump_stats("cycle.prof")
@@ -377,7 +416,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
     options.add_argument("--manifests", type=int, default=100_000)
     options.add_argument("--runs", type=int, default=7)
-    options.add_argument("--keep", type=Path, help="make the repository there, or use the one that is there")
+    options.add_argument("--keep", type=Path, help="make the repository there, or use an existing one")
     options.add_argument("--only", choices=("cycle", "restart", "against"))
     options.add_argument("--profile", action="store_true", help="write cycle.prof of the cycles after pushes")
     given = options.parse_args()

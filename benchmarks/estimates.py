@@ -1,13 +1,13 @@
-"""How good expectations are beside planned starts, on a real trace: `python -m benchmarks.estimates TRACE`.
+"""Accuracy of forecasts compared with planned starts, on a real trace: `python -m benchmarks.estimates TRACE`.
 
-TRACE is philly_jobs.csv.gz (see `benchmarks.philly`, which says what is made up); its first thousands of jobs, of
-weeks in which next to nothing was submitted, are left out (`--skip`). Everybody gives nodes back when the trace's job
-ended. Of every N requests that have to wait one is told what the controller would tell it, by its own functions and
-from nothing but what was known at that instant; the first fifth is for learning and not counted.
+TRACE is philly_jobs.csv.gz (see `benchmarks.philly`, which says what is synthetic); the first thousands of jobs, from
+weeks with next to no submissions, are skipped (`--skip`). Every request ends when the trace's job ended. Of every N
+waiting requests one gets the controller's forecast, by its own functions and from what was known at that instant; the
+first fifth is for learning and not counted.
 
-Beside it, on the same requests: "true ends" knows how long everybody really runs, but not who arrives, and "all known"
-knows that as well: how far `scheduler.estimates.drawn_futures` is from the planner. Figures are by band and for all;
-hours. `--bands one` puts everybody into one band, `--seed` draws other bands.
+For comparison, on the same requests: "true ends" knows all real durations, but no future arrivals, and "all known"
+knows both: the distance between `scheduler.estimates.drawn_futures` and the planner. Figures are in hours, by band and
+for all. `--bands one` puts all requests into one band, `--seed` draws other bands.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ SKIP = 3000
 POOL = "philly"
 NAMES = ("low", "medium", "high")
 LEARNING = 0.2
-"""Share of those told that only teach: nobody is told anything good before there is something to learn from."""
+"""Share of forecasts used only for learning."""
 LEARNT = 5000
-"""Requests that are learnt from, the last; as the controller does."""
+"""Most recent requests that are learnt from, as in the controller."""
 
 
 @dataclass(slots=True)
 class Told:
-    """One request: what it was planned and told, what whoever knows more would say, and when it started."""
+    """One request: its plan and forecast, the estimates with more knowledge, and its start."""
 
     request: Request
     planned: int
@@ -60,7 +60,7 @@ class Told:
 
 @dataclass(slots=True)
 class Listener:
-    """Learns as the controller does and tells one in `every` of those that wait."""
+    """Learns as the controller does and makes a forecast for one in `every` waiting requests."""
 
     every: int
     asked: Mapping[str, TraceRequest]
@@ -116,7 +116,7 @@ class Listener:
             yield Outcome(number, filed_at, one.planned, one.drawn, start, is_open)
 
     def _later(self, now: int, request: Request) -> Sequence[tuple[str, TraceRequest]]:
-        """Who will arrive before it in the rank, long after its start too."""
+        """Requests that will arrive and rank before it, even long after its start."""
         until = now + 14 * 24 * HOUR
         return [
             (key, one)
@@ -125,7 +125,7 @@ class Listener:
         ]
 
     def _knowing(self, moment: Moment, request: Request, later: Sequence[tuple[str, TraceRequest]]) -> int:
-        """The start where all true ends are known, and of later arrivals these."""
+        """The start if all true ends are known, and these later arrivals."""
         world = moment.world
         ends = {
             key: max(moment.now + 1, self.began[key] + self.asked[key].actual)
@@ -164,7 +164,9 @@ def main() -> None:
     parser.add_argument("trace", type=Path, help="philly_jobs.csv.gz")
     parser.add_argument("--requests", type=int, default=8000)
     parser.add_argument("--skip", type=int, default=SKIP)
-    parser.add_argument("--every", type=int, default=8, help="of how many that wait one is told")
+    parser.add_argument(
+        "--every", type=int, default=8, help="make a forecast for one in so many waiting requests"
+    )
     parser.add_argument("--load", type=float, default=1.3, help="reserved node-hours over those there are")
     parser.add_argument("--bands", choices=("three", "one"), default="three")
     parser.add_argument("--seed", type=int, default=1)

@@ -1,12 +1,12 @@
-"""Strict ends while thousands of requests arrive in one push, and while a hundred thousand files are judged.
+"""Strict ends while thousands of requests arrive in one push, and while a hundred thousand files are verified.
 
     python -m benchmarks.flood [--requests 20000] [--files 100000] [--slices 200] [--nodes 40] [--plain]
 
-A fleet of two embedded clusters with two pools each runs requests of a minute, of which one ends every two seconds,
-under a controller on the system's clock. Then come, each in one push: the requests; one request above all of them; and
-the files, to another fleet whose commits are judged by their signatures, where they are held. Told is how long each
-push took until it was judged, read, planned and committed, and how late the worst strict end in the clusters was
-meanwhile. With `--plain` there is no compiled engine. Goals: the requests in 30 s plainly and in 5 s compiled; no end
+Two embedded clusters with two pools each run one-minute requests, one of which ends every two seconds, under a
+controller on the system's clock. Then come, each in one push: the requests; one request above all of them; and the
+files, to another fleet whose commits are verified by signatures, where they are held. Reported is how long each push
+took until it was verified, read, planned and committed, and the latest strict end in the clusters meanwhile. `--plain`
+disables the compiled engine. Goals: the requests in 30 s plainly and in 5 s compiled; no end
 later than 2 s.
 """
 
@@ -39,20 +39,20 @@ from schemas.rules.view import gpr_path
 BEGIN_S, WAIT_S = 130, 200
 """The first of the leases begins when its nodes are prepared, which takes two minutes, and ends a minute later."""
 RUNNING = 30
-"""Requests of a minute that begin two seconds after each other, so that an end falls due all the time."""
+"""One-minute requests that begin two seconds apart, so that ends are due all the time."""
 
 
 Pushes = Mapping[str, Iterator[tuple[str, bytes]]]
 
 
 class Ends:
-    """How late nodes were taken back at their strict ends."""
+    """Delays of nodes released at their strict ends."""
 
     def __init__(self) -> None:
         self.late_s: list[float] = []
 
     def watch(self) -> None:
-        """From now on each node that is taken back counts."""
+        """From now on record every released node."""
         inner = EmbeddedCluster.remove
 
         def removed(own: EmbeddedCluster, node: str, uid: str, stamp: Stamp, now: datetime) -> Answer:
@@ -64,7 +64,7 @@ class Ends:
         EmbeddedCluster.remove = removed  # type: ignore[method-assign]
 
     def told(self) -> str:
-        """Of those since the last call."""
+        """Summary since the last call."""
         found, self.late_s = self.late_s, []
         worst = f"the worst {max(found):.1f} s late" if found else "none to measure"
         return f"{len(found)} strict ends, {worst}"
@@ -104,15 +104,15 @@ def ending(begin: datetime, minutes: int) -> Iterator[tuple[str, bytes]]:
 
 
 class Answered:
-    """Waits for the cycle that has judged, read and planned a push."""
+    """Waits for the cycle that has verified, read and planned a push."""
 
     def __init__(self, acting: Reconciler) -> None:
         self._acting, self._wanted, self._there = acting, "", Event()
 
     def watch(self, _: Cycle) -> None:
         """A cycle ended."""
-        judged = self._acting._gate._at  # type: ignore[attr-defined]
-        if judged == self._wanted and not self._acting._has_more:  # type: ignore[attr-defined]
+        main = self._acting._memory.main
+        if main._gate._at == self._wanted and not main.has_more:
             self._there.set()
 
     def took_s(self, waking: Waking, commit: str) -> float:
@@ -145,7 +145,7 @@ def measure(folder: Path, given: argparse.Namespace, pushes: Pushes, trust: Trus
 
 
 def unknown(folder: Path) -> Trust:
-    """Commits are judged by their signatures, and no person's key is known: what is pushed is held."""
+    """Commits are verified by signatures, but no person's key is known: pushed files are held."""
     folder.mkdir()
     key = folder / "controller"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(key)], check=True)
@@ -163,7 +163,7 @@ def main() -> None:
     options.add_argument("--slices", type=int, default=200)
     options.add_argument("--nodes", type=int, default=40, help="of each of the four pools")
     options.add_argument("--minutes", type=int, default=30, help="for which strict ends fall due")
-    options.add_argument("--plain", action="store_true", help="as where nothing is compiled")
+    options.add_argument("--plain", action="store_true", help="without the compiled engine")
     given = options.parse_args()
     logging.disable(logging.WARNING)
     cycle.NODES, cycle.PER_SLICE = given.nodes, -(-given.requests // given.slices)
@@ -185,7 +185,7 @@ def main() -> None:
 
 
 def notes(number: int) -> tuple[str, bytes]:
-    """A request that nobody stands behind."""
+    """A request without an authorised author."""
     return gpr_path("s0000", f"held{number:06d}"), cycle.request(number).replace(b"g%06d" % number, b"held")
 
 

@@ -1,4 +1,4 @@
-"""How large the remote grows under real status pushes.
+"""Growth of the remote under real status pushes.
 
     python -m benchmarks.growth [--pushes 2880] [--files 10000] [--changed 50] [--every 240]
 
@@ -56,7 +56,7 @@ status:
 
 
 def size_mb(folder: Path) -> float:
-    """Bytes of all files below, in MB."""
+    """Size of all files below, in MB."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / _MB
 
 
@@ -79,7 +79,7 @@ class Growth:
         self.roots = 0
 
     def push(self, number: int, changed: int) -> float:
-        """One minute's push; gives its seconds. The first one writes every file."""
+        """One minute's push; returns its seconds. The first one writes every file."""
         now = _START + number * _MINUTE
         chosen = range(self._files) if number == 0 else self._chance.sample(range(self._files), changed)
         changes = dict(status(each, now, self._chance) for each in chosen)

@@ -107,7 +107,7 @@ def handed_over(plane: Plane, nodes: int) -> None:
 
 
 def bare(plane: Plane, names: list[str]) -> None:
-    """The least that a handing over can be: one conditional patch a node each way, and one eviction."""
+    """The minimum for a hand-over: one conditional patch per node each way, and one eviction."""
     fill(plane.api, "", (running(f"bare-{name}", name, "default") for name in names))
 
     version = discover(plane.api).eviction
@@ -140,7 +140,7 @@ def bare(plane: Plane, names: list[str]) -> None:
 
 
 def observed(kubeconfig: Path) -> None:
-    """What one process needs to see everything, and then a change."""
+    """The time that one process needs to see everything, and then a change."""
     api = from_text("east", kubeconfig.read_text(), None, FAST)
     nodes = sum(1 for _ in api.items("/api/v1/nodes"))
     driver = KubernetesCluster("east", spec(nodes), api)
@@ -161,7 +161,7 @@ def observed(kubeconfig: Path) -> None:
 
 
 def taken(what: str, act: Callable[[], object]) -> tuple[float, list]:
-    """Print and give back how long it took, and what it answered."""
+    """Run, print and return time and result."""
     begun = time.perf_counter()
     answer = act()
     took = time.perf_counter() - begun
@@ -170,13 +170,13 @@ def taken(what: str, act: Callable[[], object]) -> tuple[float, list]:
 
 
 def waited(look: Callable[[], bool], pause_s: float = 0.05) -> None:
-    """Until it is so."""
+    """Wait until it is true."""
     while not look():
         time.sleep(pause_s)
 
 
 def fill(api: Api, path: str, bodies: Iterable[dict]) -> None:
-    """Create all of them, several at a time; an empty path is that of pods in their own namespaces."""
+    """Create all of them, several at a time; an empty path means pods in their own namespaces."""
     with ThreadPoolExecutor(8) as pool:
 
         def create(body: dict) -> None:
@@ -186,7 +186,7 @@ def fill(api: Api, path: str, bodies: Iterable[dict]) -> None:
 
 
 def gone(api: Api, leases: dict[str, LeaseRef]) -> None:
-    """The kubelets' part: pods that were told to stop have stopped."""
+    """The kubelets' part: evicted pods have stopped."""
     for name, lease in leases.items():
         api.delete(f"/api/v1/namespaces/{lease.slice}/pods/train-{name}", grace_s=0)
 

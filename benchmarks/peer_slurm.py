@@ -39,7 +39,7 @@ SOON_S = 30
 PORT = 16817
 MUNGE = {"socket": "sock", "key-file": "key", "pid-file": "pid", "log-file": "log", "seed-file": "seed"}
 FILED = 10_000
-"""More than the requests of any case: of equal priority the first filed comes first, as in ours."""
+"""More than the requests of any case: at equal priority the first filed comes first, as in ours."""
 MOST_URGENT = 1_000 * FILED
 AT_ONCE = 4
 """`sbatch` processes side by side."""
@@ -77,7 +77,7 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE OverSubscribe=EXCLUSIVE
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """One full backfill cycle: how long it took, how many jobs it looked at, and the starts it gave by job name."""
+    """One full backfill cycle: duration, number of examined jobs, and starts by job name."""
 
     seconds: float
     depth: int
@@ -115,7 +115,7 @@ def _ours(snapshot: Snapshot) -> tuple[float, dict[str, int]]:
 
 
 def _beside(theirs: Mapping[str, int], ours: Mapping[str, int]) -> str:
-    """How Slurm's starts lie to ours."""
+    """Comparison of Slurm's starts with ours."""
     later = sorted(start - ours[key] for key, start in theirs.items())
     quarter_off = sum(abs(seconds) > 900 for seconds in later)
     median = statistics.median(later) / 60 if later else float("nan")
@@ -181,7 +181,7 @@ def _submit(env: Mapping[str, str], jobs: Sequence[tuple[str, int, int, int]]) -
 
 
 def _has_seen(env: Mapping[str, str], pending: int) -> bool:
-    """Whether the last cycle looked at so many jobs; if not, a reason for another one: none begins without a change."""
+    """Whether the last cycle examined that many jobs; if not, change a job, since no cycle begins without a change."""
     if _last_cycle(env)[1] >= pending:
         return True
     last = _run(env, "squeue", "-h", "-t", "PD", "-o", "%A").split()[-1]
@@ -198,7 +198,7 @@ def _last_cycle(env: Mapping[str, str]) -> tuple[float, int]:
 
 
 def _starts(env: Mapping[str, str]) -> dict[str, int]:
-    """Expected starts in seconds after the last job was filed, by job name; those that got none are left out."""
+    """Expected starts in seconds after the last job was filed, by job name, for jobs that have one."""
     rows = (line.split() for line in _run(env, "squeue", "-h", "--start", "-o", "%j %S").splitlines())
     found = {name: at for name, at in rows if at[0].isdigit()}
     filed = max(_run(env, "squeue", "-h", "-o", "%V").split())

@@ -1,9 +1,9 @@
 """The Philly trace as requests: Microsoft's GPU cluster, 2017 (Jeon et al., ATC '19; CC BY 4.0).
 
-The trace has no priorities and no requested durations, so both are made up, always the same: a request reserves the
+The trace has no priorities and no requested durations, so both are synthetic and deterministic: a request reserves the
 next step of a menu above its run time (at most the longest step, and it then uses all of that), bands are drawn
-at random, a GPU counts as a node, and a virtual cluster is a slice's name for fairness alone. The pool is as large as
-makes the reserved node-hours `load` times those there are while requests arrive.
+at random, a GPU counts as a node, and a virtual cluster serves as the slice for fairness. The pool is sized so that
+the reserved node-hours are `load` times those available while requests arrive.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from pathlib import Path
 
 HOUR = 3600
 MENU_H = (1, 2, 4, 8, 12, 24, 48, 72)
-"""What people may reserve, hours."""
+"""Durations that people may reserve, in hours."""
 BANDS = ((50, 0.5), (150, 0.35), (250, 0.15))
-"""Priorities and how often each is drawn: most work is of the low band."""
+"""Priorities and their frequencies: most work is in the low band."""
 REQUESTS = 16_000
 LOAD = 1.3
 SEED = 1

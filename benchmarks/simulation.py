@@ -53,7 +53,7 @@ HEADS = (
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One policy on one trace; hours. Estimates are None where nobody is told any."""
+    """One policy on one trace; hours. Estimates are None for policies without any."""
 
     name: str
     waits: dict[int, float]  # mean by band

@@ -5,7 +5,7 @@
 A repository of that many requests, decided once by the real controller and served by a real process of `egs-portal`
 (`benchmarks.portal` makes and serves it). One person after the other asks why a request waits, each of another
 request; then people ask for the plan; then a stranger posts 32 KiB of unknown fields to `auth`, as fast as
-the portal takes it. Meanwhile somebody asks `healthz` ten times a second. Goals: `why` p50 <= 0.5 s, `healthz`
+the portal takes it. Meanwhile `healthz` is called ten times a second. Goals: `why` p50 <= 0.5 s, `healthz`
 p99 <= 0.1 s throughout.
 
 `--keep FOLDER` keeps the repository there, or takes the one that is there.

@@ -1,1 +1,1 @@
-"""The whole system on one machine: the composition root of `egs demo`."""
+"""The whole system on one machine, for `egs demo`."""

@@ -1,4 +1,4 @@
-"""The HTTP API of the demo: a portal on loopback over the demo's repository, and a key that opens it."""
+"""The HTTP API of the demo: a portal on loopback over the demo's repository, and an API key."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from schemas.reading.yaml_text import dump
 from schemas.rules.view import key_path
 
 ADMIN = Person("Ada", "ada@example.com")
-"""Of the example; the key is hers."""
+"""The example's admin, who owns the key."""
 NAME = "demo"
 POLL = timedelta(seconds=1)
 START_S = 0.05
-"""Between two looks whether the server answers already."""
+"""Pause between two checks whether the server answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """Where it answers, and what opens it."""
+    """Address and API key."""
 
     url: str
     key: str
@@ -46,7 +46,7 @@ class Served:
 
 @contextmanager
 def served(system: System, clock: Clock, port: int) -> Iterator[Served]:
-    """Answer on that port of loopback (0: any that is free) until the end of the block."""
+    """Serve on that loopback port (0: any free port) until the end of the block."""
     key = f"egs_{secrets.token_urlsafe(32)}"
     spec = ApiKeySpec(sha256=digest_of(key), email=ADMIN.email, role="Owner", description="Of this demo.")
     manifest = ApiKey(metadata=Metadata(name=NAME), spec=spec)
@@ -70,7 +70,7 @@ def served(system: System, clock: Clock, port: int) -> Iterator[Served]:
 
 
 def _head(manifest: ApiKey) -> dict[str, str]:
-    """What every file says, though the model could do without."""
+    """Head fields, which dumping without defaults leaves out."""
     return {"apiVersion": manifest.api_version, "kind": manifest.kind}
 
 

@@ -1,4 +1,4 @@
-"""Watches a run and says at its end whether every promise was kept. Pure; fed with what was committed."""
+"""Watches a run and reports at its end whether every promise was kept. Pure; fed with committed statuses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ON_TIME = timedelta(minutes=1)
 
 @dataclass(slots=True)
 class History:
-    """What was committed about one request, over time."""
+    """The history of one request, as committed."""
 
     first_promise: datetime | None = None
     promise: datetime | None = None
@@ -31,7 +31,7 @@ class Audit:
     requests: dict[str, History] = field(default_factory=dict)
 
     def see(self, requests: Mapping[str, GPRStatus]) -> None:
-        """Look at one commit's statuses."""
+        """Check one commit's statuses."""
         for key, status in requests.items():
             history = self.requests.setdefault(key, History())
             if status is not history.last:
@@ -62,7 +62,7 @@ class Audit:
                 continue
             for name in held.nodes:
                 if is_clean(status, name):
-                    continue  # a node that is back may serve the next one while the others still drain
+                    continue  # a clean node may serve the next request while the others still drain
                 other = nodes.setdefault((held.cluster, name), key)
                 if other != key:
                     self.broken.append(f"{held.cluster}/{name} belongs to {other} and to {key}")
@@ -72,7 +72,7 @@ class Audit:
                     self.broken.append(f"{status.accepted_spec.slice} holds {other} and {key} at once")
 
     def finish(self) -> None:
-        """Look at what was never completed."""
+        """Report requests that never finished."""
         for key, history in sorted(self.requests.items()):
             if history.last is not None and history.last.phase not in TERMINAL:
                 self.broken.append(f"{key} is still {history.last.phase}")

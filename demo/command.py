@@ -11,11 +11,10 @@ from typing import Annotated
 import typer
 
 WIDTH = 140
-"""Columns of what is printed into a file or a pipe."""
+"""Width of output to a file or a pipe."""
 
 
 def register(app: typer.Typer) -> None:
-    """Add `egs demo` to the CLI."""
 
     @app.command(epilog="Example: egs demo --once")
     def demo(
@@ -23,12 +22,16 @@ def register(app: typer.Typer) -> None:
             bool, typer.Option("--once", help="Play a scripted story in simulated time, print it, and exit.")
         ] = False,
         speed: Annotated[
-            float, typer.Option("--speed", min=1, max=3600, help="Simulated seconds for each real one.")
+            float, typer.Option("--speed", min=1, max=3600, help="Simulated seconds per real second.")
         ] = 60,
         port: Annotated[
             int | None,
             typer.Option(
-                "--port", min=0, max=65535, metavar="N", help="Serve the HTTP API there; 0: on any free port."
+                "--port",
+                min=0,
+                max=65535,
+                metavar="N",
+                help="Serve the HTTP API on this port; 0: any free port.",
             ),
         ] = None,
         directory: Annotated[
@@ -41,8 +44,8 @@ def register(app: typer.Typer) -> None:
         """Run everything on this machine: a repository, two simulated clusters, a controller, agents.
 
         Without --once it runs until Ctrl-C and shows queue, requests, nodes and events live; push to the printed
-        repository, or use `egs gpr create`, from another terminal. With --port the HTTP API answers on this machine
-        alone, and the page shows a key that opens it. With --once it plays nine hours in a few
+        repository, or use `egs gpr create`, from another terminal. With --port it also serves the HTTP API on this
+        machine only; the page shows an API key. With --once it plays nine hours in a few
         seconds and exits 0 only if every promise was kept.
         """
         from rich.console import Console
@@ -51,10 +54,10 @@ def register(app: typer.Typer) -> None:
         from demo.once import play
 
         if once and port is not None:
-            raise typer.BadParameter("--once plays a story and serves nobody; leave --port out")
+            raise typer.BadParameter("--once plays a story and does not serve; leave --port out")
         logging.basicConfig(level=logging.ERROR)
         root = directory or Path(tempfile.mkdtemp(prefix="egs-demo-"))
-        # Into a pipe there is no width to ask for, and names should not break.
+        # A pipe has no width to detect, and names should not wrap.
         console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
         kept = play(root, console) if once else watch(root, console, speed, port)
         raise typer.Exit(0 if kept else 1)

@@ -1,4 +1,4 @@
-"""`egs demo`: the system at work, as one live page in the terminal."""
+"""`egs demo`: the running system as one live page in the terminal."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ AGENTS_EVERY_S = 5.0
 
 @dataclass(slots=True)
 class Board:
-    """What the page shows; the controller's thread writes it, the page reads it."""
+    """The content of the page; written by the controller's thread, read by the page."""
 
     facts: Facts | None = None
     events: deque[Event] = field(default_factory=lambda: deque(maxlen=EVENTS_SHOWN))
 
     def note(self, cycle: Cycle) -> None:
-        """Take over what a cycle did."""
+        """Take over the results of a cycle."""
         self.facts = cycle.facts or self.facts
         self.events.extend(cycle.events)
 
 
 def watch(root: Path, console: Console, speed: float, port: int | None = None) -> bool:
-    """Run until SIGTERM or Ctrl-C; True unless the controller could not work at all. `port`: of the API, if any."""
+    """Run until SIGTERM or Ctrl-C; False if the controller failed. `port`: of the API, if any."""
     poll = timedelta(seconds=2 * speed)  # a push is seen within two real seconds
     settings = Settings(repo=str(root / "fleet.git"), state=root, poll=poll, pushes_per_minute=None)
     system, clock = System(root, settings), ScaledClock(SystemClock(), speed)
@@ -90,7 +90,7 @@ def _until_signal(stop: Signal) -> Iterator[None]:
 
 
 def _watch_nodes(system: System, clock: Clock, stop: Signal) -> None:
-    """Submits the example's workloads once its clusters run, then lets the agents look at their nodes."""
+    """Submits the example's workloads once its clusters run, then runs the agents."""
     submitted = False
     while not stop.wait(AGENTS_EVERY_S if submitted else FRAME_S):
         if not system.clusters:
@@ -101,7 +101,7 @@ def _watch_nodes(system: System, clock: Clock, stop: Signal) -> None:
                 submitted = True
             system.watch_nodes(clock.now())
         except EgsError:
-            continue  # the remote or a cluster did not answer: the next round looks again
+            continue  # remote or cluster did not answer: the next round tries again
 
 
 def _page(system: System, board: Board, now: datetime, about: tuple[float, Served | None]) -> Group:

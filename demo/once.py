@@ -1,4 +1,4 @@
-"""`egs demo --once`: the story from its first merge to its last clean node, in simulated time."""
+"""`egs demo --once`: the story from the first merge to the last clean node, in simulated time."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ START = datetime(2026, 3, 2, 8, tzinfo=UTC)
 AGENTS_EVERY = timedelta(minutes=5)
 POLL = timedelta(minutes=10)
 MOST = timedelta(hours=24)
-"""The story ends well before."""
+"""Upper bound; the story ends well before."""
 QUIET = frozenset({str(EventReason.CHECKS_PASSED)})
-"""Events that would only make the printed story longer."""
+"""Events that would only lengthen the printed story."""
 
 
 class Killed(BaseException):
-    """The controller's process is gone; nothing in it may catch this."""
+    """The controller's process was killed; no handler in it may catch this."""
 
 
 class FatalDrivers:
-    """Drivers of which one kills the controller at its second hand-over, after the decision was committed."""
+    """Drivers, one of which kills the controller at its second hand-over, after the decision was committed."""
 
     def __init__(self, system: System) -> None:
         self._system = system
@@ -69,11 +69,11 @@ class Telling:
     rows: list[tuple[datetime, str, str]] = field(default_factory=list)
 
     def person(self, at: datetime, text: str) -> None:
-        """Somebody did something."""
+        """Record a person's action."""
         self.rows.append((at, "person", text))
 
     def machine(self, events: Iterable[Mapping[str, str]]) -> None:
-        """What the system committed, put between what people did; at one instant people come first."""
+        """Insert the committed events between people's actions; at the same instant people come first."""
         told = [
             (parse_instant(e["at"]), e["reason"], e["message"]) for e in events if e["reason"] not in QUIET
         ]
@@ -81,7 +81,7 @@ class Telling:
 
 
 def play(root: Path, console: Console) -> bool:
-    """Play the story in `root`, print it, and tell whether every promise was kept."""
+    """Play the story in `root`, print it, and return whether every promise was kept."""
     run = Run(
         System(root, Settings(repo=str(root / "fleet.git"), state=root, poll=POLL, pushes_per_minute=None))
     )
@@ -179,7 +179,7 @@ def _story_table(telling: Telling) -> Table:
 
 
 def _requests_table(audit: Audit) -> Table:
-    table = Table(title="What became of the requests", title_justify="left", box=None, pad_edge=False)
+    table = Table(title="Requests", title_justify="left", box=None, pad_edge=False)
     for name in ("request", "first promised", "started", "ended", "phase", "moved later because of", "cost"):
         table.add_column(name, overflow="fold")
     for key, history in sorted(audit.requests.items()):

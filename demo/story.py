@@ -1,4 +1,4 @@
-"""The story of `egs demo --once`, as data: who does what when. Times are minutes after the first merge."""
+"""The story of `egs demo --once` as data: who does what when. Times are minutes after the first merge."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Act = Callable[[System, datetime], None]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Something a person does, or something that happens to the fleet."""
+    """An action of a person, or an event in the fleet."""
 
     minutes: float
     text: str
     act: Act
-    kills: bool = False  # the controller dies in the middle of its next hand-over, and is started again
+    kills: bool = False  # the controller is killed during its next hand-over, and started again
 
 
 def request(slice_: str, name: str, **spec: object) -> dict[str, bytes]:
@@ -63,7 +63,7 @@ def change(path: str, old: str, new: str, message: str, author: Person) -> Act:
 
 
 def approve(key: str) -> Act:
-    """Ada approves a request as its status shows it."""
+    """Ada approves a request as shown in its status."""
 
     def act(system: System, now: datetime) -> None:
         slice_, _, name = key.partition("/")
@@ -123,7 +123,7 @@ STORY = (
     ),
     Step(
         20,
-        "Somebody merges a broken manifest; it is reported and everything else goes on",
+        "Fay merges a broken manifest; it is reported, and everything else continues",
         push(
             {
                 "slices/robotics/gprs/oops.yaml": b"apiVersion: egs.dev/v1alpha1\nkind: GPR\nmetadata: {name: oops}\n"

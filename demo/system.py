@@ -1,7 +1,7 @@
 """One repository, its clusters, a controller and an agent for every node, all on this machine.
 
-Everything is the real thing but the hardware: a bare Git repository on disk, commits pushed to it, the reconciler
-and the agents as they run anywhere; only the clusters are simulated and the clock may be.
+Everything is real except the hardware: a bare Git repository on disk, commits pushed to it, the reconciler and the
+agents as they run anywhere; only the clusters are simulated, and the clock may be.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from schemas.status.gpr_status import GPRStatus
 log = logging.getLogger(__name__)
 
 MANIFEST_EVERY = timedelta(hours=1)
-"""Agents look for new thresholds this often; the demonstration does not change them."""
+"""How often agents look for new thresholds; the demo does not change them."""
 
 
 def example_files() -> dict[str, bytes]:
-    """The example repository that comes with the project."""
+    """The example repository that is installed with the project."""
     here = Path(__file__).parent
     for folder in (here / "example", here.parent / "examples" / "repo"):
         if (folder / "project.yaml").exists():
@@ -54,7 +54,7 @@ def example_files() -> dict[str, bytes]:
 
 @dataclass(slots=True)
 class System:
-    """All parts in one folder. `now` is asked only of the callers: the parts are told the time."""
+    """All parts in one folder. They get the time from the caller."""
 
     root: Path
     settings: Settings
@@ -67,7 +67,7 @@ class System:
 
     @property
     def repository(self) -> Path:
-        """The bare repository that everybody pushes to."""
+        """The bare repository shared by all parts."""
         return self.root / "fleet.git"
 
     @property
@@ -78,7 +78,7 @@ class System:
         return self._people
 
     def create(self, now: datetime) -> None:
-        """A fresh repository with the example on main."""
+        """Make a repository with the example on main."""
         self.root.mkdir(parents=True, exist_ok=True)
         made = as_person(
             ["init", "--quiet", "--bare", "--initial-branch=main", self.repository.name], self.root
@@ -88,7 +88,7 @@ class System:
         self.push(example_files(), "The department's fleet", Person("Ada", "ada@example.com"), now)
 
     def push(self, files: Mapping[str, bytes | None], message: str, author: Person, now: datetime) -> None:
-        """What `git push` of a person does: one commit on main."""
+        """A person's `git push`: one commit on main."""
         main = self.settings.main_branch
         tip = self.people.fetch([main]).get(main)
         draft = Draft(dict(files), message, author, now, base=tip, parent=tip)
@@ -97,19 +97,19 @@ class System:
             raise Fault(f"the push ended {outcome.value}; push again", "PushFailed")
 
     def read(self, path: str, branch: str) -> bytes | None:
-        """A file as it is on the remote now."""
+        """A file on the remote now."""
         tip = self.people.fetch([branch]).get(branch)
         return None if tip is None else self.people.read_path(tip, path)
 
     def status(self, key: str) -> GPRStatus:
-        """A request's status as committed."""
+        """A request's committed status."""
         data = self.read(request_path(key), self.settings.status_branch)
         if data is None:
             raise UserError(f"{key} has no status yet", "NotFound")
         return request_status(data)
 
     def events(self) -> list[dict[str, str]]:
-        """Every event that was ever committed, oldest first."""
+        """Every committed event, oldest first."""
         tip = self.people.fetch([self.settings.status_branch])[self.settings.status_branch]
         files = {e.path: e.oid for e in self.people.diff(None, tip) if e.path.startswith("events/") and e.oid}
         data = self.people.read(files.values())
@@ -117,7 +117,7 @@ class System:
         return sorted(rows, key=lambda row: row["at"])
 
     def start_controller(self, drivers: Drivers | None = None) -> Reconciler:
-        """A new controller process, with a mirror of its own."""
+        """A new controller process, with its own mirror."""
         self._lives += 1
         state = self.root / f"controller-{self._lives}"
         store = GitStore(str(self.repository), state / "mirror.git")
@@ -144,7 +144,7 @@ class System:
             try:
                 nodes = cluster.observe(now).nodes
             except Fault:
-                continue  # its agents cannot be asked now
+                continue  # its agents cannot run now
             for node in nodes:
                 self._agent(name, node).cycle(now)
 

@@ -1,7 +1,7 @@
-"""Write what the code knows into the docs, so that a page never says less than its model.
+"""Generate the tables of the docs from the code, so that no page says less than its model.
 
-`python docs/generate.py` rewrites what lies between `<!-- fields: Kind -->` (or rules, policy, phases, settings) and
-`<!-- end -->` in docs/*.md; `--check` only tells which pages are stale and exits 1.
+`python docs/generate.py` rewrites the text between `<!-- fields: Kind -->` (or rules, policy, phases, settings) and
+`<!-- end -->` in docs/*.md; `--check` lists stale pages and exits 1.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ TABLES: dict[str, Callable[[str], str]] = {
 
 
 def refreshed(text: str) -> str:
-    """A page with its marked tables made anew."""
+    """The page with its marked tables regenerated."""
 
     def table(found: re.Match[str]) -> str:
         what, _, which = found[2].partition(": ")
@@ -213,7 +213,7 @@ def refreshed(text: str) -> str:
 
 
 def main() -> None:
-    """Rewrite docs/*.md, or with --check tell which pages are stale."""
+    """Rewrite docs/*.md; with --check only list stale pages."""
     stale = []
     for page in sorted(Path(__file__).parent.glob("*.md")):
         text = page.read_text(encoding="utf-8")

@@ -6,10 +6,10 @@
     request_id = egs.request_gpu("train", "vision", "east", 1, 8, 80, "", "H100-80GB", "0d6h0m", 150, auth)
     egs.wait_for(request_id, "Provisioned", authenticated_session=auth)
 
-`egs.aio` has the same names as coroutines, `egs.exceptions` what can go wrong; docs/sdk.md has the rest. The command
-`egs` is `egs.cli`.
+`egs.aio` has the same names as coroutines, `egs.exceptions` the exceptions; docs/sdk.md has the rest. The command `egs`
+is in `egs.cli`.
 
-Names are loaded when they are first used: `import egs` by itself loads neither httpx nor anything else of ours.
+Names are loaded when first used: `import egs` alone loads neither httpx nor any other module of this package.
 """
 
 from __future__ import annotations
@@ -259,7 +259,7 @@ _MODULES = ("aio", "exceptions")
 
 
 def __getattr__(name: str) -> Any:
-    """The name, loaded now; kept in the module, so that this is asked once."""
+    """Load the name and keep it in the module, so that this runs once per name."""
     if name in _MODULES:
         return importlib.import_module(f"egs.{name}")
     if name not in __all__:
@@ -269,5 +269,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """The interface alone, for editors and notebooks: what is not in here may change."""
+    """The public interface, for editors and notebooks; anything else may change."""
     return sorted(__all__)

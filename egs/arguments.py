@@ -1,7 +1,6 @@
-"""Whether arguments are of the types that a function names, before anything is sent. Pure.
+"""Checks the types of arguments before anything is sent. Pure.
 
-A wrong type is the caller's mistake and a TypeError, which says what is wanted. Values are never shown: one may be a
-key.
+A wrong type is a TypeError that names the expected one. Values are never shown: one may be a key.
 
 Held by tests/egs/test_sdk_arguments.py.
 """
@@ -34,9 +33,9 @@ _OPEN = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def check_call(build: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-    """Raise TypeError for an argument of another type than `build` names; what it does not name is not looked at.
+    """Raise TypeError for an argument whose type differs from the annotation in `build`; others are not checked.
 
-    A function with a signature that is only shown takes its arguments apart itself, and checks them then.
+    A function with a documented `__signature__` parses and checks its arguments itself.
     """
     if hasattr(build, "__signature__"):
         return
@@ -49,19 +48,19 @@ def check_call(build: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping
 
 
 def check(name: str, given: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    """Raise TypeError for the first value that is not of its wanted type."""
+    """Raise TypeError for the first value of a wrong type."""
     for argument, value in given.items():
         if not _is_of(value, wanted[argument]):
-            raise TypeError(f"{name}() wants {argument} to be {words(wanted[argument])}, not {_kind(value)}")
+            raise TypeError(f"{name}() needs {argument} to be {words(wanted[argument])}, not {_kind(value)}")
 
 
 def fields_of(table: type) -> dict[str, Any]:
-    """The types that a TypedDict names."""
+    """The types in a TypedDict."""
     return get_type_hints(table)
 
 
 def words(hint: Any) -> str:
-    """A type as people say it."""
+    """A type in words."""
     if hint in _WORDS:
         return _WORDS[hint]
     if _is_union(hint):
@@ -97,8 +96,8 @@ def _is_of(value: Any, hint: Any) -> bool:
     if _is_union(hint):
         return any(_is_of(value, part) for part in get_args(hint))
     if get_origin(hint) is Literal:
-        return isinstance(value, str)  # which words there are the server says
-    if hint in _NUMBERS:  # True is an int to Python, and no number to people
+        return isinstance(value, str)  # the server checks which values are allowed
+    if hint in _NUMBERS:  # True is an int in Python, but not a number here
         return isinstance(value, _NUMBERS[hint]) and not isinstance(value, bool)
     if _is_mapping(hint):
         return isinstance(value, Mapping)

@@ -1,11 +1,11 @@
-"""One call to the server, as a script: the token, the tries, and what the answer means.
+"""One call to the server, as a script: token, retries, and the meaning of the answer.
 
   * The token is fetched when there is none or it is about to expire, and once more on a 401: never for every call.
-  * A call is tried again where that can do no harm: the server never got it, or it reads, or it writes under an
-    Idempotency-Key, which every write carries. `ONCE` calls, whose answer holds a secret that is shown once, are only
-    tried again when the server cannot have got them.
-  * What the server says beside an answer is never lost: it is a warning, or the caller's to show.
-  * The pauses grow, are drawn at random, and are never shorter than a Retry-After that one can wait for.
+  * A call is retried if that is harmless: the server never got it, or it reads, or it writes under an Idempotency-Key,
+    which every write carries. `once` calls, whose answer holds a secret that is shown once, are only
+    retried if the server cannot have got them.
+  * Messages of the server beside an answer are never lost: they become warnings, or the caller shows them.
+  * Pauses grow, are randomised, and are never shorter than a reasonable Retry-After.
 
 Held by tests/egs/test_sdk_calling.py.
 """
@@ -31,52 +31,52 @@ from egs.telling import warn
 API = "/api/v1"
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 5.0
 NOTHING_TO_SAY = "Success"
-"""An envelope's message where there is nothing beside the answer."""
+"""An envelope's message without any information."""
 PATIENT_S = 60.0
-"""A longer Retry-After is the caller's to wait for."""
+"""A longer Retry-After is left to the caller."""
 MARGIN_S = 30.0
-"""A token is renewed so long before its end, at most a tenth of its life."""
+"""A token is renewed this long before its end, but at most a tenth of its life."""
 
 Retry = Literal["safe", "once"]
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A call: what goes to which path."""
+    """One call: method, path and content."""
 
     method: str
     path: str
     params: Mapping[str, Any] = field(default_factory=dict)
-    """None leaves one out."""
+    """None values are left out."""
     body: Any = field(default=None, repr=False)
     retry: Retry = "safe"
-    """`once`: not again where the server may have done it already."""
+    """`once`: no retry if the server may have done it already."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What an answer holds."""
+    """The content of an answer."""
 
     data: Any
     message: str = ""
-    """What the server says beside it; empty: nothing."""
+    """The server's message beside it; empty: none."""
 
 
 def call(session: AuthenticatedSession, ask: Ask) -> Script[Any]:
-    """`data` of the answer, as `asked`; what the server says beside it becomes a ServerMessage warning."""
+    """`data` of the answer, as `asked`; the server's message becomes a ServerMessage warning."""
     return (yield from warned(session, ask)).data
 
 
 def warned(session: AuthenticatedSession, ask: Ask) -> Script[Reply]:
-    """The same with the message."""
+    """The same, with the message."""
     return _aloud((yield from asked(session, ask)))
 
 
 def asked(session: AuthenticatedSession, ask: Ask) -> Script[Reply]:
-    """What the answer holds. Raises what `egs.refusals` makes of a refusal, ServerUnreachable when none came."""
+    """The content of the answer. Raises the exception of a refusal (`egs.refusals`), or ServerUnreachable."""
     answer = yield from exchange(session.connection, ask)
     if ask.method == "DELETE" and answer.status == 404 and answer.follows_lost:
-        return Reply({})  # the try whose answer was lost took it away
+        return Reply({})  # the try whose answer was lost has deleted it
     return told_in(answer, session.connection.address)
 
 
@@ -92,7 +92,7 @@ def _aloud(found: Reply) -> Reply:
 
 
 def told_in(answer: Answer, address: str) -> Reply:
-    """What the envelope of a success holds."""
+    """The content of a success's envelope."""
     if not 200 <= answer.status < 300:
         raise refusal(answer, address)
     body = body_of(answer)
@@ -105,7 +105,7 @@ def told_in(answer: Answer, address: str) -> Reply:
 
 
 def exchange(connection: Connection, ask: Ask) -> Script[Answer]:
-    """The answer to an authenticated call, whatever it says."""
+    """The answer to an authenticated call, success or not."""
     headers = _headers(ask)
     token = yield from standing(connection)
     answer = yield from tried(connection, ask, headers | _bearer(token))
@@ -117,7 +117,7 @@ def exchange(connection: Connection, ask: Ask) -> Script[Answer]:
 
 
 def opened(connection: Connection, ask: Ask, last_id: str) -> Script[Answer]:
-    """Open a stream where it was left off; the caller reads its lines. One try: streams have their own patience."""
+    """Open a stream where it broke; the caller reads its lines. One try: streams have their own retries."""
     headers = {"accept": "text/event-stream"} | ({"last-event-id": last_id} if last_id else {})
     token = yield from standing(connection)
     answer: Answer = yield Open(connection, _outgoing(ask, headers | _bearer(token)))
@@ -128,7 +128,7 @@ def opened(connection: Connection, ask: Ask, last_id: str) -> Script[Answer]:
 
 
 def standing(connection: Connection) -> Script[Token]:
-    """A token that is good for now."""
+    """A currently valid token."""
     token = connection.token
     if token is not None and clock.monotonic_s() < token.until_s:
         return token
@@ -137,7 +137,7 @@ def standing(connection: Connection) -> Script[Token]:
 
 
 def renewed(connection: Connection, stale: Token | None) -> Script[Token]:
-    """Another token than `stale`; somebody else may have got it meanwhile."""
+    """A token other than `stale`; another thread may have renewed it meanwhile."""
     if connection.token is not None and connection.token is not stale:
         return connection.token
     if not connection.credential:
@@ -149,7 +149,7 @@ def renewed(connection: Connection, stale: Token | None) -> Script[Token]:
 
 
 def logged_in(connection: Connection) -> Script[Mapping[str, Any]]:
-    """Exchange the credential for a token, and keep that; gives what the server says of the caller."""
+    """Exchange the credential for a token and keep it; returns the server's data about the caller."""
     ask = Ask("POST", f"{API}/auth", body=dict(connection.credential))
     answer = yield from tried(connection, ask, {"accept": "application/json"})
     if not 200 <= answer.status < 300:
@@ -164,20 +164,20 @@ def logged_in(connection: Connection) -> Script[Mapping[str, Any]]:
 
 
 def lifetime_s(expires: Any, answer: Answer, now: datetime) -> float:
-    """How long a token is good for by the server's own clock (its Date), so that ours may be wrong."""
+    """How long a token is valid by the server's own clock (its Date), so that ours may be wrong."""
     if not isinstance(expires, str):
-        return math.inf  # the server will say 401 when it is over
+        return math.inf  # the server will answer 401 when it has ended
     try:
         told = parsedate_to_datetime(answer.headers["date"])
     except (KeyError, ValueError):
         told = now
     life_s = (datetime.fromisoformat(expires) - told).total_seconds()
-    # A token that is over as it is given shows that the clocks cannot be compared.
+    # A token that has expired on arrival shows that the clocks cannot be compared.
     return life_s if life_s > 0 else math.inf
 
 
 def tried(connection: Connection, ask: Ask, headers: Mapping[str, str]) -> Script[Answer]:
-    """Send until an answer comes that another try would not better, or patience ends."""
+    """Send until an answer comes that a retry would not improve, or the tries are used up."""
     outgoing, most, was_lost = _outgoing(ask, headers), connection.patience.attempts, False
     for attempt in range(1, most + 1):
         try:
@@ -198,7 +198,7 @@ def tried(connection: Connection, ask: Ask, headers: Mapping[str, str]) -> Scrip
 
 
 def pause_s(ask: Ask, answer: Answer, attempt: int, share: float) -> float | None:
-    """How long to wait before the same call again; None: this answer is the last."""
+    """Seconds to wait before a retry; None: this answer is final."""
     is_busy = answer.status == 429
     if not is_busy and (answer.status not in GATEWAY or ask.retry == "once"):
         return None
@@ -207,7 +207,7 @@ def pause_s(ask: Ask, answer: Answer, attempt: int, share: float) -> float | Non
 
 
 def backoff_s(attempt: int, share: float) -> float:
-    """Between half of and the whole of a pause that doubles with each attempt; `share` in [0, 1) draws it."""
+    """Between half and all of a pause that doubles with each attempt; `share` in [0, 1) is the random part."""
     whole = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** (attempt - 1))
     return float(whole * (1 + share) / 2)
 

@@ -1,4 +1,4 @@
-"""Every function of `egs`: a script of `egs.asking`, carried out on the thread that calls."""
+"""Every function of `egs`: a script of `egs.asking`, run on the calling thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one module of the client that reads the clock or draws at random; everything else is told."""
+"""The one module of the client that reads the clock or draws random numbers."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ _RANDOM = secrets.SystemRandom()
 
 
 def now() -> datetime:
-    """The present instant, aware UTC."""
+    """The current time, aware UTC."""
     return datetime.now(UTC)  # noqa: TID251 - this is the client's one place
 
 
 def monotonic_s() -> float:
-    """Seconds on a clock that is never set: only differences mean anything."""
+    """Seconds on a clock that is never set; only differences have a meaning."""
     return time.monotonic()
 
 
 def share() -> float:
-    """Somewhere in [0, 1): spreads clients that would all come back at the same moment."""
+    """A random number in [0, 1), to spread clients that would all retry at the same moment."""
     return _RANDOM.random()

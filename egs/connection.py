@@ -17,21 +17,21 @@ from egs.exceptions import BadParameters
 
 CONNECT_S = 5.0
 READ_S = 60.0
-"""A write is answered when its push has landed, which may take a while behind others."""
+"""A write is answered when its push has landed, which may take a while in a queue."""
 STREAM_S = 45.0
-"""A live stream says something every 15 s; three times nothing is a dead one."""
+"""A live stream sends something every 15 s; three times nothing means it is dead."""
 ATTEMPTS = 5
 
 
 NO_PICKLE = (
-    "a session is not for pickling: it holds a key and open sockets; call egs.authenticate() in the other process, or "
+    "a session cannot be pickled: it holds a key and open sockets; call egs.authenticate() in the other process, or "
     "give that process the endpoint and the key"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long a session waits for its server, and how often it tries."""
+    """Timeouts and number of tries of a session."""
 
     connect_s: float = CONNECT_S
     read_s: float = READ_S
@@ -41,15 +41,15 @@ class Patience:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """What the server gave for the credential."""
+    """A token from the server."""
 
     text: str = field(repr=False)
     until_s: float
-    """On the monotonic clock; it is renewed from then on."""
+    """On the monotonic clock; renewed from then on."""
 
 
 class Connection:
-    """To one server with one credential: the token of the moment, and the transports' sockets."""
+    """One server with one credential: the current token, and the transports' sockets."""
 
     __slots__ = ("_closers", "_cond", "_pools", "address", "credential", "lock", "patience", "token", "url")
 
@@ -57,48 +57,50 @@ class Connection:
         self.url = base_url(endpoint)
         self.address = address_of(self.url)
         self.credential = credential
-        """Body of the login; empty: the token is all there is, and is not renewed."""
+        """Body of the login; empty: only a token is known, which cannot be renewed."""
         self.patience = patience
         self.token: Token | None = None
-        """Replaced as a whole, so that a reader never sees half of one."""
+        """Replaced as a whole, so that readers never see a partial one."""
         self.lock = threading.Lock()
         """Held by the thread that renews the token."""
         self._cond = threading.Lock()
         self._pools: dict[object, Any] = {}
 
     def pool(self, key: object, make: Callable[[], Any]) -> Any:
-        """What a transport keeps for `key`: a process, an event loop. Made once."""
+        """What a transport keeps for `key` (a process or an event loop). Made once."""
         with self._cond:
             if key not in self._pools:
                 self._pools[key] = make()
             return self._pools[key]
 
     def forget(self, key: object) -> Any:
-        """What was kept for `key`, no longer kept; None: nothing."""
+        """Remove and return what was kept for `key`; None: nothing."""
         with self._cond:
             return self._pools.pop(key, None)
 
     def __repr__(self) -> str:
-        """Where it leads to; nothing that opens it."""
+        """The address, without credentials."""
         return f"<connection to {self.address}>"
 
     def __reduce__(self) -> NoReturn:
-        """Never: it holds what opens the server."""
+        """Refused: it holds credentials."""
         raise TypeError(NO_PICKLE)
 
 
 def base_url(endpoint: str) -> str:
-    """The address without what nobody may see in a log, and without a slash at its end."""
+    """The address without credentials and trailing slash."""
     parts = urlsplit(endpoint.strip())
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise BadParameters(f"{address_of(endpoint)!r} is no address of a server; write https://HOST[:PORT]")
+        raise BadParameters(
+            f"{address_of(endpoint)!r} is not the address of a server; write https://HOST[:PORT]"
+        )
     if parts.username or parts.password:
-        raise BadParameters("an address holds no user and no password; give the API key by itself")
+        raise BadParameters("an address must not contain a user or password; give the API key separately")
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
 
 
 def address_of(url: str) -> str:
-    """How an address is shown: without user, password, query."""
+    """An address for display: without user, password and query."""
     scheme, found, rest = url.partition("://")
     shown = f"{scheme}://{rest}" if found else url
     head, _, tail = shown.rpartition("@")

@@ -1,11 +1,11 @@
-"""The context file: which servers this person uses, as whom, and which of them now. As kubectl's, one file.
+"""The context file: the servers that a person uses, with identities, and the current one. Like kubectl's, one file.
 
     current-context: prod
     contexts:
       prod: {server: https://egs.example.com, email: bo@example.com, api-key: …}
 
-It lies at `$EGS_CONFIG`, else `$XDG_CONFIG_HOME/egs/config.yaml`, else `~/.config/egs/config.yaml`. It holds secrets:
-only its owner can read it, and nobody ever finds half of it. Keys that are not known here are kept as they are.
+It is at `$EGS_CONFIG`, else `$XDG_CONFIG_HOME/egs/config.yaml`, else `~/.config/egs/config.yaml`. It holds secrets:
+only its owner can read it, and it is replaced atomically. Unknown keys are kept.
 
 Held by tests/egs/test_contexts.py.
 """
@@ -24,20 +24,20 @@ from egs.commands.errors import Said, broken, not_allowed, wrong_use
 
 CURRENT, CONTEXTS = "current-context", "contexts"
 _FIELDS = {"server": "server", "email": "email", "api-key": "api_key", "token": "token", "expires": "expires"}
-"""What a context is called in the file and here."""
+"""Names of a context's fields in the file and here."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One server and who one is there. The key or the token opens it, and is in no repr."""
+    """One server and the identity there. Key and token are never in a repr."""
 
     server: str
     email: str = ""
     api_key: str = field(default="", repr=False)
     token: str = field(default="", repr=False)
     expires: str = ""
-    """When the token ends (RFC 3339); empty: it is a key, or nobody said."""
+    """When the token expires (RFC 3339); empty: it is a key, or unknown."""
     more: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
@@ -50,17 +50,17 @@ class Book:
     more: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def having(self, name: str, context: Context) -> Book:
-        """With that context, which is the current one then."""
+        """With that context added as the current one."""
         return replace(self, contexts={**self.contexts, checked(name): context}, current=name)
 
     def without(self, name: str) -> Book:
-        """Without that context; if it was the current one there is none then. Raises Said."""
+        """Without that context; if it was the current one, there is none afterwards. Raises Said."""
         self.named(name)
         rest = {key: context for key, context in self.contexts.items() if key != name}
         return replace(self, contexts=rest, current="" if self.current == name else self.current)
 
     def using(self, name: str) -> Book:
-        """With that one as the current one. Raises Said."""
+        """With that context as the current one. Raises Said."""
         self.named(name)
         return replace(self, current=name)
 
@@ -68,13 +68,14 @@ class Book:
         """The context of that name. Raises Said."""
         found = self.contexts.get(name)
         if found is None:
-            there = ", ".join(sorted(self.contexts)) or "none at all; `egs login SERVER` makes one"
-            raise not_allowed(f"there is no context {name}; there is {there}", "NotFound")
+            known = ", ".join(sorted(self.contexts))
+            advice = f"choose from {known}" if known else "`egs login SERVER` makes one"
+            raise not_allowed(f"there is no context {name}; {advice}", "NotFound")
         return found
 
 
 def path_of(environ: Mapping[str, str]) -> Path:
-    """Where the file lies."""
+    """Path of the file."""
     if environ.get("EGS_CONFIG"):
         return Path(environ["EGS_CONFIG"]).expanduser()
     base = environ.get("XDG_CONFIG_HOME") or str(Path(environ.get("HOME") or "~").expanduser() / ".config")
@@ -82,7 +83,7 @@ def path_of(environ: Mapping[str, str]) -> Path:
 
 
 def read(path: Path) -> Book:
-    """What the file says; an empty book where there is none. Raises Said where nobody can read it."""
+    """Read the file; an empty book if there is none. Raises Said if it cannot be read."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -107,7 +108,7 @@ def write(path: Path, book: Book) -> None:
     text = yaml.safe_dump(_content(book), sort_keys=False, allow_unicode=True)
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Made readable for its owner alone, and in place as a whole or not at all.
+        # Readable only for its owner, and replaced atomically.
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -123,9 +124,9 @@ def write(path: Path, book: Book) -> None:
 
 
 def checked(name: str) -> str:
-    """The name itself when a context can be called so. Raises Said."""
+    """The name itself, if it is valid for a context. Raises Said."""
     if _NAME.fullmatch(name) is None:
-        raise wrong_use(f"{name[:80]!r} is no name of a context; use letters, digits and ._-")
+        raise wrong_use(f"{name[:80]!r} is not a valid context name; use letters, digits and ._-")
     return name
 
 
@@ -148,7 +149,7 @@ def _context(path: Path, name: Any, found: Any) -> Context:
 
 def _unusable(path: Path, why: str) -> Said:
     return broken(
-        f"{path} cannot be used: {why}; mend it, or take it away and log in again", "BadContextFile"
+        f"{path} cannot be used: {why}; correct it, or delete it and log in again", "BadContextFile"
     )
 
 

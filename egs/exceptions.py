@@ -1,8 +1,8 @@
-"""What can go wrong, one class for each thing that a program would do differently about.
+"""The exceptions: one class for each failure that a program would handle differently.
 
-`EgsApplicationException` is the base of all: `message` says what is so and what to do, `status` is the HTTP status (0:
-no answer came), `key` the server's stable word, `request_id` names the call in the server's log, `data` is what else
-the server said, `exception` what lay underneath. No text holds a key or a token.
+`EgsApplicationException` is the base of all: `message` says what happened and what to do, `status` is the HTTP status
+(0: no answer), `key` the server's stable identifier, `request_id` names the call in the server's log, `data` has
+further details, `exception` is the cause. No text contains a key or a token.
 
 Held by tests/egs/test_sdk_faults.py.
 """
@@ -14,7 +14,7 @@ from typing import Any
 
 
 class EgsApplicationException(Exception):  # noqa: N818 - the documented name
-    """Anything that this package raises."""
+    """Base of all exceptions of this package."""
 
     def __init__(
         self,
@@ -34,16 +34,16 @@ class EgsApplicationException(Exception):  # noqa: N818 - the documented name
 
     @property
     def exception(self) -> BaseException:
-        """What lay underneath; the exception itself when nothing did."""
+        """The cause; without one the exception itself."""
         return self.__cause__ or self
 
     def __str__(self) -> str:
-        """The sentence, and how to find the call in the server's log."""
+        """The message, and the call's id in the server's log."""
         return f"{self.message} (request {self.request_id})" if self.request_id else self.message
 
 
 class ServerUnreachable(EgsApplicationException):
-    """Nobody answers for the server; `address` is where it was looked for. A write may have landed or not."""
+    """No server answers; `address` is where it was expected. A write may have landed or not."""
 
     def __init__(self, address: str, message: str = "", **more: Any) -> None:
         super().__init__(
@@ -53,31 +53,31 @@ class ServerUnreachable(EgsApplicationException):
 
 
 class Unauthorized(EgsApplicationException):
-    """The caller may not do this, or nobody is logged in."""
+    """The caller may not do this, or is not logged in."""
 
 
 class ApiKeyInvalid(EgsApplicationException):
-    """The text is no API key at all."""
+    """The text cannot be an API key."""
 
 
 class ApiKeyNotFound(EgsApplicationException):
-    """The server knows no such API key."""
+    """The server does not know this API key."""
 
 
 class ApiKeyRevoked(ApiKeyNotFound):
-    """The API key was taken back."""
+    """The API key was revoked."""
 
 
 class ApiKeyExpired(EgsApplicationException):
-    """The API key was good once."""
+    """The API key has expired."""
 
 
 class BadParameters(EgsApplicationException, ValueError):  # noqa: N818
-    """What was asked makes no sense; the message says what would. Nothing was changed."""
+    """An argument is not valid; the message says what would be. Nothing was changed."""
 
 
 class ResourceNotFound(EgsApplicationException, ValueError):  # noqa: N818
-    """There is no such thing, or the caller may not see it. A ValueError too, as some documented functions raise."""
+    """It does not exist, or the caller may not see it. Also a ValueError, as some documented functions raise."""
 
     def __init__(
         self, value: str, resource_type: str = "Resource", resource_id: str | None = None, **more: Any
@@ -88,15 +88,15 @@ class ResourceNotFound(EgsApplicationException, ValueError):  # noqa: N818
 
 
 class Conflict(EgsApplicationException):
-    """Somebody else was faster; `data` says what changed. Look again, and ask again."""
+    """It was changed meanwhile; `data` says what changed. Look again, then try again."""
 
 
 class WorkspaceAlreadyExists(Conflict):
-    """There is a workspace of this name."""
+    """A workspace with this name exists."""
 
 
 class WrongState(EgsApplicationException):
-    """The request is in a phase in which this cannot be done."""
+    """The request is in a phase that does not allow this."""
 
 
 class GpuAlreadyProvisioned(WrongState):
@@ -104,7 +104,7 @@ class GpuAlreadyProvisioned(WrongState):
 
 
 class GpuAlreadyReleased(WrongState):
-    """The request gave its nodes back, or is over."""
+    """The request has given its nodes back, or is over."""
 
 
 class NotProvisioned(WrongState):
@@ -112,7 +112,7 @@ class NotProvisioned(WrongState):
 
 
 class PhaseNotReached(WrongState):
-    """The request is over and never reached the phase that was waited for; `request` is how it ended."""
+    """The request ended without reaching the awaited phase; `request` is its last state."""
 
     def __init__(self, message: str, request: Any) -> None:
         super().__init__(message)
@@ -120,7 +120,7 @@ class PhaseNotReached(WrongState):
 
 
 class WaitTimedOut(EgsApplicationException, TimeoutError):  # noqa: N818
-    """The phase was not reached in time; `request` is how it was when last seen."""
+    """The phase was not reached in time; `request` is its last seen state."""
 
     def __init__(self, message: str, request: Any) -> None:
         super().__init__(message)
@@ -128,7 +128,7 @@ class WaitTimedOut(EgsApplicationException, TimeoutError):  # noqa: N818
 
 
 class TooManyRequests(EgsApplicationException):
-    """The caller asks too often; `retry_after` is when to ask again, in seconds."""
+    """Too many calls; `retry_after` is the time to wait, in seconds."""
 
     def __init__(self, message: str, retry_after: float = 0.0, **more: Any) -> None:
         super().__init__(message, **more)
@@ -136,14 +136,12 @@ class TooManyRequests(EgsApplicationException):
 
 
 class UnhandledException(EgsApplicationException):
-    """Something broke on the server, or its answer cannot be read."""
+    """An error in the server, or an unreadable answer."""
 
 
 class PriorityClamped(UserWarning):
-    """A priority above the documented 300 was taken as 300."""
+    """A priority above the documented 300 was set to 300."""
 
 
 class ServerMessage(UserWarning):
-    """Something that the server told beside its answer: what it took otherwise than it was asked, or why it gave
-    nothing.
-    """
+    """A message of the server beside its answer: what it changed in the call, or why the result is empty."""

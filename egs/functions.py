@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def blocking(build: Callable[P, Script[T]]) -> Callable[P, T]:
-    """The function that carries out what `build` makes."""
+    """The function that runs the script of `build`."""
 
     @functools.wraps(build)
     def function(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -27,7 +27,7 @@ def blocking(build: Callable[P, Script[T]]) -> Callable[P, T]:
 
 
 def iterating(build: Callable[P, Feed[T]]) -> Callable[P, Iterator[T]]:
-    """The function that gives, one after the other, what `build` gives."""
+    """The function that iterates over the feed of `build`."""
 
     @functools.wraps(build)
     def function(*args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
@@ -38,7 +38,7 @@ def iterating(build: Callable[P, Feed[T]]) -> Callable[P, Iterator[T]]:
 
 
 def documented(function: Callable[P, T], build: Callable[..., Any], returns: str) -> Callable[P, T]:
-    """With the signature that people see: what comes out, not the script that makes it."""
+    """With the public signature: the result type instead of the script."""
     signature = getattr(build, "__signature__", None) or inspect.signature(build)
     shown = str(signature.return_annotation)
     inner = shown.partition("[")[2].removesuffix("]") or "Any"

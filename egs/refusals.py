@@ -1,7 +1,7 @@
-"""Which exception an answer is. Pure.
+"""The exception for each refusal. Pure.
 
-The server's word (`errorKey`) decides where it is known; its HTTP status where it is not, so that an older client
-understands a newer server.
+The server's key (`errorKey`) decides if it is known, otherwise the HTTP status, so that an older client understands a
+newer server.
 
 Held by tests/egs/test_sdk_faults.py.
 """
@@ -34,9 +34,9 @@ from egs.exceptions import (
 from egs.steps import Answer
 
 EXPIRED = "Api Key has expired"
-"""The documented text; a server that gives no key is known by it."""
+"""The documented text; identifies a server that gives no key."""
 GATEWAY = frozenset({502, 503, 504})
-"""Nobody behind the address answers, or not yet."""
+"""The server behind the address does not answer, or not yet."""
 
 Kind = Callable[..., EgsApplicationException]
 
@@ -65,7 +65,7 @@ BY_STATUS: Mapping[int, Kind] = {
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What an answer says when it is a refusal."""
+    """The content of a refusal."""
 
     message: str
     key: str
@@ -73,7 +73,7 @@ class Said:
 
 
 def refusal(answer: Answer, address: str) -> EgsApplicationException:
-    """The exception for an answer that is no success."""
+    """The exception for an answer that is not a success."""
     said = _said(answer)
     more: dict[str, Any] = {
         "status": answer.status,
@@ -92,7 +92,7 @@ def refusal(answer: Answer, address: str) -> EgsApplicationException:
 
 
 def login_refusal(answer: Answer, address: str) -> EgsApplicationException:
-    """The exception for a login that failed; a server without keys is told apart by status and text."""
+    """The exception for a failed login; without a key, status and text decide."""
     found = refusal(answer, address)
     more: dict[str, Any] = {
         "status": found.status,
@@ -110,7 +110,7 @@ def login_refusal(answer: Answer, address: str) -> EgsApplicationException:
 
 
 def retry_after(answer: Answer) -> float | None:
-    """Seconds that the server asks to wait; None: it does not say. Dates are not read: clocks differ."""
+    """Seconds that the server asks to wait; None: not given. Dates are ignored, because clocks differ."""
     try:
         return max(0.0, float(answer.headers["retry-after"]))
     except (KeyError, ValueError):
@@ -118,7 +118,7 @@ def retry_after(answer: Answer) -> float | None:
 
 
 def body_of(answer: Answer) -> Any:
-    """The JSON of an answer. Raises UnhandledException: it is none."""
+    """The JSON of an answer. Raises UnhandledException if it is not JSON."""
     try:
         return json.loads(answer.text)
     except ValueError as error:

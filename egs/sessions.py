@@ -1,6 +1,6 @@
-"""Who talks to which server. A session is a value; what changes below it (token, connections) is its connection's.
+"""Sessions with a server. A session is a value; its connection holds what changes (token, sockets).
 
-Safe to share between threads and event loops. No key or token is in any repr, and a session cannot be pickled.
+Safe to share between threads and event loops. Keys and tokens are in no repr, and a session cannot be pickled.
 
 Held by tests/egs/test_sdk_sessions.py.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AuthenticatedSession:
-    """Somebody on a server, from `egs.authenticate`. Give it to every call, or make it the default of the process.
+    """A logged-in caller on a server, from `egs.authenticate`. Pass it to every call, or make it the default.
 
     Example:
         >>> auth.role
@@ -32,22 +32,22 @@ class AuthenticatedSession:
     name: str = ""
     role: str = ""
     workspaces: tuple[str, ...] | None = None
-    """What it is good for; None: the whole project."""
+    """The workspaces it is valid for; None: the whole project."""
     connection: Connection = field(repr=False, compare=False, kw_only=True)
 
     @property
     def client(self) -> httpx.Client:
-        """The HTTP client below it, for what this package has no function for; it sends no token by itself."""
+        """The underlying HTTP client, for anything this package has no function for; it sends no token by itself."""
         from egs.transport import client_of
 
         return client_of(self.connection)
 
     def __reduce__(self) -> NoReturn:
-        """Never: a pickle would be a copy of the key in a file or a pipe."""
+        """Refused: a pickle would copy the key into a file or a pipe."""
         raise TypeError(NO_PICKLE)
 
     def __copy__(self) -> AuthenticatedSession:
-        """Itself: it is a value, and its copies would share the connection anyway."""
+        """Itself: sessions are values, and copies would share the connection anyway."""
         return self
 
     def __deepcopy__(self, _: object) -> AuthenticatedSession:
@@ -55,13 +55,13 @@ class AuthenticatedSession:
         return self
 
     def close(self) -> None:
-        """Let go of its sockets; it can be used again and opens new ones."""
+        """Close its sockets; using it again opens new ones."""
         from egs.transport import close
 
         close(self.connection)
 
     async def aclose(self) -> None:
-        """Let go of the sockets that it has in the running event loop."""
+        """Close its sockets in the running event loop."""
         from egs.aio.transport import close
 
         await close(self.connection)
@@ -88,7 +88,7 @@ _guard = threading.Lock()
 
 
 def update_global_session(session: AuthenticatedSession | None) -> None:
-    """Make it the session of every call that is given none; None: there is none any more.
+    """Make it the default session of this process; None: remove the default.
 
     Example:
         >>> egs.update_global_session(auth)
@@ -101,17 +101,17 @@ def update_global_session(session: AuthenticatedSession | None) -> None:
 
 
 def get_global_session() -> AuthenticatedSession | None:
-    """The session of calls that are given none."""
+    """The default session of this process."""
     with _guard:
         return _default
 
 
 def get_authenticated_session(session: AuthenticatedSession | None = None) -> AuthenticatedSession:
-    """The given one, else the default of the process. Raises Unauthorized: there is neither."""
+    """The given session, else the default. Raises Unauthorized if there is neither."""
     found = session or get_global_session()
     if found is None:
         raise Unauthorized(
-            "No authenticated session found: call egs.authenticate(endpoint, api_key) and give its result as "
+            "No authenticated session found: call egs.authenticate(endpoint, api_key) and pass its result as "
             "authenticated_session, or call it with sdk_default=True"
         )
     return found

@@ -1,6 +1,6 @@
-"""Server-sent events out of bytes, as the HTML standard has them. Pure.
+"""Server-sent events from bytes, as in the HTML standard. Pure.
 
-Held by tests/egs/test_sdk_sse.py: however the bytes are cut, the messages are the same.
+Held by tests/egs/test_sdk_sse.py: however the bytes are split, the messages are the same.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ class Message:
 
 
 class Parser:
-    """Fed with bytes as they come; keeps what is not complete yet."""
+    """Fed with bytes as they arrive; keeps incomplete messages."""
 
     def __init__(self, last_id: str = "", retry_s: float = 0.0) -> None:
         self.last_id = last_id
-        """Of the last complete message: where a new stream goes on."""
+        """Id of the last complete message, from which a new stream continues."""
         self.retry_s = retry_s
-        """How long the server asks to wait before a new stream, at most five seconds."""
+        """Seconds that the server asks to wait before a new stream, at most five."""
         self._rest = b""
         self._event = ""
         self._data: list[str] = []
         self._id = last_id
 
     def feed(self, chunk: bytes) -> Iterator[Message]:
-        """The messages that are complete now."""
+        """The messages that are now complete."""
         text = self._rest + chunk
         # A CR at the end may be the first half of a CRLF.
         held = b"\r" if text.endswith(b"\r") else b""

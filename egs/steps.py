@@ -1,7 +1,7 @@
-"""What the client does, as values: a script yields steps, a driver carries them out and sends the answers back.
+"""The client's actions as values: a script yields steps, a driver carries them out and returns the answers.
 
-The scripts know nothing of sockets or event loops, so that `egs` and `egs.aio` are the same scripts under two drivers:
-`egs.transport` and `egs.aio.transport`. A step that could not be carried out comes back as `Unreached`.
+Scripts know nothing of sockets or event loops, so `egs` and `egs.aio` are the same scripts under two drivers:
+`egs.transport` and `egs.aio.transport`. A failed step comes back as `Unreached`.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class Outgoing:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back."""
+    """An HTTP response."""
 
     status: int
     headers: Mapping[str, str]
     """By name in lower case."""
     text: str = field(repr=False)
     follows_lost: bool = False
-    """An earlier try may have landed: its answer was lost."""
+    """The answer of an earlier try was lost; that try may have landed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +53,14 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Do nothing for so long."""
+    """Wait this long."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Alone(Generic[T]):
-    """Carry out the script while nobody else does one `Alone` on this connection; its result comes back."""
+    """Run the script while no other `Alone` runs on this connection; its result is returned."""
 
     connection: Connection
     script: Script[T]
@@ -68,7 +68,7 @@ class Alone(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """Send it and leave the answer's body open; `Answer` comes back, with its text only where it is a refusal."""
+    """Send it and keep the body of the answer open; returns an `Answer`, with text only for a refusal."""
 
     connection: Connection
     outgoing: Outgoing
@@ -76,12 +76,12 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class NextChunk:
-    """The next bytes of the body left open; None comes back at its end."""
+    """The next bytes of the open body; None at its end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Give(Generic[T]):
-    """Hand this to whoever iterates."""
+    """Give this value to the caller's iteration."""
 
     value: T
 
@@ -91,8 +91,8 @@ Feed = Generator[Step | Give[T], Any, None]
 """Like a script, but yields `Give` for every result."""
 
 
-class Unreached(Exception):  # noqa: N818 - it is no error yet: often it is tried again
-    """No answer came; `sent`: the server may have got the request all the same."""
+class Unreached(Exception):  # noqa: N818 - not an error yet: it is often retried
+    """No answer came; `sent`: the server may still have got the request."""
 
     def __init__(self, why: str, sent: bool) -> None:
         super().__init__(why)

@@ -1,4 +1,4 @@
-"""What a caller is told beside a result: Python warnings, at the line of the program that called."""
+"""Messages beside a result: Python warnings, located at the calling program's line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import FrameType
 
 
 def warn(told: Warning) -> None:
-    """Warn, as seen from the nearest frame outside of this package: where somebody can do something about it."""
+    """Warn at the nearest frame outside of this package."""
     frame: FrameType | None = sys._getframe(1)
     level = 2
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "egs":

@@ -1,6 +1,6 @@
-"""Carries out the steps of scripts on the thread that calls; `egs.aio.transport` is its twin.
+"""Runs scripts on the calling thread; `egs.aio.transport` is its asynchronous twin.
 
-Nothing is decided here. httpx is loaded with the first session, not with `import egs`.
+No decisions here. httpx is loaded with the first session, not with `import egs`.
 
 Held by tests/egs/test_sdk_transport.py.
 """
@@ -27,11 +27,11 @@ NEVER_SENT = (
     httpx.ProxyError,
     httpx.UnsupportedProtocol,
 )
-"""The server cannot have got the request."""
+"""Failures before the request was sent."""
 
 
 def run(script: Script[T]) -> T:
-    """The result of a script."""
+    """Run a script; returns its result."""
     wires = _Wires()
     try:
         step = next(script)
@@ -43,7 +43,7 @@ def run(script: Script[T]) -> T:
 
 
 def feed(script: Feed[T]) -> Iterator[T]:
-    """What a feed gives; its stream is closed when nobody reads on."""
+    """Iterate over a feed; its stream is closed when the caller stops."""
     wires = _Wires()
     try:
         step = next(script)
@@ -60,7 +60,7 @@ def feed(script: Feed[T]) -> Iterator[T]:
 
 
 def _sent(script: Script[Any], wires: _Wires, step: Any) -> Any:
-    """Carry out a step and give the script what came of it; its next step comes back."""
+    """Carry out a step and send the result to the script; returns its next step."""
     try:
         result = wires.carry(step)
     except Unreached as fault:
@@ -92,7 +92,7 @@ class _Wires:
         raise TypeError(f"no such step: {step!r}")
 
     def close(self) -> None:
-        """Let go of the stream."""
+        """Close the stream."""
         if self._stream is not None:
             self._stream.close()
         self._stream = None
@@ -145,7 +145,7 @@ def close(connection: Connection) -> None:
 def built(
     client: httpx.Client | httpx.AsyncClient, connection: Connection, outgoing: Outgoing, read_s: float
 ) -> httpx.Request:
-    """The request as httpx has it; every wait has an end."""
+    """The request for httpx, with a timeout for every wait."""
     return client.build_request(
         outgoing.method,
         connection.url + outgoing.path,
@@ -157,14 +157,14 @@ def built(
 
 
 def read(response: httpx.Response, text: str) -> Answer:
-    """A response as scripts have it."""
+    """A response for scripts."""
     return Answer(
         response.status_code, {name.lower(): value for name, value in response.headers.items()}, text
     )
 
 
 def unreached(error: httpx.TransportError) -> Unreached:
-    """The same as scripts have it."""
+    """The error for scripts."""
     words = " ".join(str(error).split())
     why = f"{type(error).__name__}: {words}" if words else type(error).__name__
     return Unreached(why, sent=not isinstance(error, NEVER_SENT))

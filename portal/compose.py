@@ -22,7 +22,7 @@ from schemas.reading.reader import READER_VERSION
 
 @dataclass(frozen=True, slots=True)
 class Portal:
-    """One process; `start` it before it is asked anything."""
+    """One process. Call `start` before it serves."""
 
     app: FastAPI
     parts: Parts
@@ -31,12 +31,12 @@ class Portal:
     store: GitStore
 
     def start(self) -> None:
-        """Read and write from now on; returns at once."""
+        """Start reading and writing in the background; returns at once."""
         self.reader.start()
         self.writer.start()
 
     def stop(self) -> None:
-        """Carry what waits, then end."""
+        """Push pending changes, then end."""
         self.writer.stop()
         self.reader.stop()
         self.parts.costly.stop()
@@ -44,15 +44,15 @@ class Portal:
 
 
 def portal(settings: PortalSettings, clock: Clock, monotonic: Callable[[], float] = monotonic_s) -> Portal:
-    """Over a real repository, with its mirror and caches in `settings.base.state`. Answers grow old by `monotonic`.
+    """Over a real repository, with its mirror and caches in `settings.base.state`. `monotonic` dates its answers.
 
-    UserError for what somebody has to mend first: keys, credentials, certificates, a mirror that another one uses.
+    UserError for what an operator must fix first: keys, credentials, certificates, a mirror in use by another process.
     """
     base = settings.base
     base.state.mkdir(parents=True, exist_ok=True)
     sign = signing(own_key(base.trust))
     store = GitStore(base.repo, base.state / "mirror.git", credentials=base.credentials, sign=sign)
-    # One file, and for each thread a connection of its own: what one has parsed the other finds.
+    # One file, but a connection per thread: what one thread has parsed, the other finds.
     read, written = (DocumentCache(base.state / "documents.sqlite", READER_VERSION) for _ in range(2))
     reader = Reader(store, read, base, clock, monotonic)
     writer = GroupWriter(store, written, settings, reader, clock)

@@ -1,4 +1,4 @@
-"""`egs-portal`: settings are read once, the parts are put together, and answers are given until SIGTERM."""
+"""`egs-portal`: read the settings once, put the parts together, and serve until SIGTERM."""
 
 from __future__ import annotations
 
@@ -46,41 +46,43 @@ app = typer.Typer(
 
 DEFAULT_STATE = Path("~/.local/state/egs-portal")
 HOSTED_BUDGET = 6
-"""Pushes a minute that a hosted forge is asked for, as forges advise; one's own server needs no such care."""
+"""Pushes per minute to a hosted forge, as forges advise; a server of one's own has no such limit."""
 COLLECT = (50_000, 20, 100)
-"""Thresholds of Python's collector: a walk over a large repository's documents stops every answer meanwhile."""
+"""Thresholds of Python's garbage collector: a full collection over a large repository stalls every answer."""
 KEEP_ALIVE_S = 75
-"""How long a connection may be idle: longer than proxies keep theirs, which else meet one that was just closed."""
+"""Idle time of a connection; longer than a proxy's, so that the proxy never reuses a connection just closed."""
 SWITCH_S = 0.0005
-"""How long a thread computes while another wants to: whoever answers waits for the reader and the writer no longer."""
+"""Longest time a thread computes while another one waits, so that answers do not wait for reader and writer."""
 GRACE_S = 30
-"""How long requests that run may take to end after SIGTERM."""
+"""Time that running requests get to finish after SIGTERM."""
 LOG = "%(asctime)s %(levelname)s %(name)s %(message)s"
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderOptions:
-    """What was said about logging in through an OpenID provider; docs/api.md explains each."""
+    """Options of the OpenID login; docs/api.md explains each."""
 
     oidc_issuer: Annotated[
         str,
         typer.Option(
             "--oidc-issuer",
             envvar="EGS_OIDC_ISSUER",
-            help="Issuer of the OpenID provider through which people log in. Default: API keys alone.",
+            help="Issuer of the OpenID provider through which people log in. Default: API keys only.",
             show_default=False,
         ),
     ] = ""
     oidc_client: Annotated[
         str,
-        typer.Option("--oidc-client", envvar="EGS_OIDC_CLIENT", help="What the provider calls this portal."),
+        typer.Option(
+            "--oidc-client", envvar="EGS_OIDC_CLIENT", help="Client id of this portal at the provider."
+        ),
     ] = "egs"
     oidc_secret: Annotated[
         Path | None,
         typer.Option(
             "--oidc-secret",
             envvar="EGS_OIDC_SECRET_FILE",
-            help="File with the client's secret; without it the client is public, and PKCE protects it.",
+            help="File with the client secret; without it the client is public and protected by PKCE.",
             show_default=False,
         ),
     ] = None
@@ -89,18 +91,20 @@ class ProviderOptions:
         typer.Option(
             "--oidc-cli-client",
             envvar="EGS_OIDC_CLI_CLIENT",
-            help="What the provider calls `egs login`. Default: as the portal.",
+            help="Client id of `egs login` at the provider. Default: the portal's.",
             show_default=False,
         ),
     ] = ""
     oidc_scopes: Annotated[
         str,
-        typer.Option("--oidc-scopes", envvar="EGS_OIDC_SCOPES", help="What is asked of the provider."),
+        typer.Option("--oidc-scopes", envvar="EGS_OIDC_SCOPES", help="Scopes to request from the provider."),
     ] = "openid profile email groups"
     oidc_groups: Annotated[
         str,
         typer.Option(
-            "--oidc-groups", envvar="EGS_OIDC_GROUPS", help="Claim with the groups; dots lead into objects."
+            "--oidc-groups",
+            envvar="EGS_OIDC_GROUPS",
+            help="Claim that lists the groups; dots lead into objects.",
         ),
     ] = "groups"
     oidc_ca: Annotated[
@@ -108,13 +112,13 @@ class ProviderOptions:
         typer.Option(
             "--oidc-ca",
             envvar="EGS_OIDC_CA_FILE",
-            help="Certificates of who vouches for the provider. Default: the system's.",
+            help="CA certificates for the provider. Default: the system's.",
             show_default=False,
         ),
     ] = None
 
     def settings(self) -> ProviderSettings | None:
-        """The same; None: nobody logs in."""
+        """None: logging in is off."""
         if not self.oidc_issuer:
             return None
         return ProviderSettings(
@@ -130,7 +134,7 @@ class ProviderOptions:
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """What was said about answering; docs/api.md explains each."""
+    """Options of the HTTP server; docs/api.md explains each."""
 
     listen: Annotated[
         str, typer.Option("--listen", envvar="EGS_LISTEN", help="HOST:PORT, or :PORT for every address.")
@@ -140,7 +144,7 @@ class Serving:
         typer.Option(
             "--public-url",
             envvar="EGS_PUBLIC_URL",
-            help="How people reach it: https://egs.example.com. Needed for logging in with a browser.",
+            help="URL under which people reach it: https://egs.example.com. Needed for browser logins.",
             show_default=False,
         ),
     ] = ""
@@ -149,7 +153,7 @@ class Serving:
         typer.Option(
             "--session-secret",
             envvar="EGS_SESSION_SECRET_FILE",
-            help="File with 32 bytes or more that sign sessions, the same for all replicas. Default: a new one.",
+            help="File with 32 bytes or more to sign sessions, the same for all replicas. Default: a new one.",
             show_default=False,
         ),
     ] = None
@@ -158,7 +162,7 @@ class Serving:
         typer.Option(
             "--trusts-proxy",
             envvar="EGS_TRUSTS_PROXY",
-            help="Addresses of proxies whose X-Forwarded headers count, with commas between. Default: nobody's do.",
+            help="Comma-separated addresses of proxies whose X-Forwarded headers are trusted. Default: none.",
             show_default=False,
         ),
     ] = ""
@@ -166,7 +170,7 @@ class Serving:
 
 @dataclass(frozen=True, slots=True)
 class RateOptions:
-    """How often one key or person may ask one replica; docs/login.md explains each."""
+    """Rate limits per key or person, per replica; docs/login.md explains each."""
 
     reads_per_second: Annotated[
         float,
@@ -174,7 +178,7 @@ class RateOptions:
             "--reads-per-second",
             envvar="EGS_READS_PER_SECOND",
             min=0.1,
-            help="Reads and quotes of one key or person, for ever; four times as many at once.",
+            help="Sustained reads and quotes per second of one key or person; bursts of four times as many.",
         ),
     ] = 50
     writes_per_second: Annotated[
@@ -183,12 +187,12 @@ class RateOptions:
             "--writes-per-second",
             envvar="EGS_WRITES_PER_SECOND",
             min=0.1,
-            help="Changes by one key or person, for ever; five times as many at once.",
+            help="Sustained changes per second by one key or person; bursts of five times as many.",
         ),
     ] = 10
 
     def settings(self) -> Rates:
-        """The same, with the default for what shows nobody."""
+        """Unauthenticated requests keep the default."""
         reads, writes = self.reads_per_second, self.writes_per_second
         return Rates(Rate(reads, max(1, round(4 * reads))), Rate(writes, max(1, round(5 * writes))))
 
@@ -206,7 +210,7 @@ def run(  # noqa: PLR0913 - one for each option
     forge: ForgeOptions,
     state: State = DEFAULT_STATE,
     poll: Annotated[
-        int, typer.Option("--poll", min=1, max=300, help="Seconds between two looks at the repository.")
+        int, typer.Option("--poll", min=1, max=300, help="Seconds between two polls of the repository.")
     ] = 5,
     pushes_per_minute: Annotated[
         int | None,
@@ -214,7 +218,7 @@ def run(  # noqa: PLR0913 - one for each option
             "--pushes-per-minute",
             min=0,
             max=600,
-            help="Pushes; 0: no bound. Default: 6 on a hosted forge, else no bound.",
+            help="Pushes per minute; 0: no limit. Default: 6 on a hosted forge, else no limit.",
         ),
     ] = None,
     hook_secrets: HookSecrets = None,
@@ -222,7 +226,7 @@ def run(  # noqa: PLR0913 - one for each option
     kubeconfigs: Kubeconfigs = None,
     namespace: Namespace = SYSTEM_NAMESPACE,
 ) -> None:
-    """Answer for one repository until SIGTERM or Ctrl-C; changes that wait are pushed before it ends."""
+    """Serve one repository until SIGTERM or Ctrl-C; pending changes are pushed before it exits."""
     if hook_secrets is not None:
         secrets_of(_text(hook_secrets))
     settled = trust.settings(repo)
@@ -282,14 +286,13 @@ MOST_CONNECTIONS = 4000
 
 
 class _Server(uvicorn.Server):
-    """As it is, but streams are told to end when a signal comes: they would be waited for."""
+    """Ends the streams when a signal comes: uvicorn would wait for them."""
 
     def __init__(self, config: uvicorn.Config, served: Portal) -> None:
         super().__init__(config)
         self._served = served
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """A signal came."""
         self._served.reader.end()
         super().handle_exit(sig, frame)
 
@@ -298,12 +301,12 @@ def _text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        text = f"{file} cannot be read ({type(error).__name__}); write one secret a line into it"
+        text = f"{file} cannot be read ({type(error).__name__}); write one secret per line into it"
         raise UserError(text, "HookSecretMissing") from error
 
 
 def main() -> None:
-    """The console script `egs-portal`: exit 1 when the answer is no, 2 for wrong use, 3 for what broke."""
+    """The console script `egs-portal`: exit 1 for a refusal, 2 for wrong use, 3 for a fault."""
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format=LOG)
     for talkative in ("httpx", "uvicorn.access"):
         logging.getLogger(talkative).setLevel(logging.WARNING)

@@ -1,4 +1,4 @@
-"""What an operator can turn of the portal, read once at the start. Each has a unit, a default and a reason."""
+"""Settings of the portal, read once at the start. Each has a unit, a default and a reason."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from reconciler.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class ProviderSettings:
-    """Settings of logging in through an OpenID provider; docs/login.md explains each."""
+    """Settings of the OpenID login; docs/login.md explains each."""
 
     issuer: str
-    """Its address, exactly as it calls itself; everything else is read from there."""
+    """The issuer URL, exactly as the provider states it; discovery gives everything else."""
 
     client_id: str
-    """What the provider calls this portal."""
+    """Client id of this portal at the provider."""
 
     client_secret: Path | None = None
-    """File with the client's secret; None: a public client, which PKCE alone protects."""
+    """File with the client secret; None: a public client, protected by PKCE alone."""
 
     cli_client_id: str = ""
-    """What the provider calls `egs login`, a public client with the device flow; empty: the same as the portal."""
+    """Client id of `egs login`, a public client with the device flow; empty: the portal's."""
 
     scopes: str = "openid profile email groups"
-    """What is asked of the provider; some give groups without the scope of that name, and refuse it."""
+    """Scopes to request; some providers give groups without a scope of that name, and refuse it."""
 
     groups_claim: str = "groups"
-    """Where an ID token has the groups; with dots the way into objects, as `realm_access.roles`."""
+    """Claim that lists the groups; dots lead into objects, as in `realm_access.roles`."""
 
     ca: Path | None = None
-    """File with certificates of who vouches for the provider; None: the system's."""
+    """File with CA certificates for the provider; None: the system's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,28 +40,28 @@ class PortalSettings:
     """Settings of one portal; docs/api.md explains each."""
 
     base: Settings
-    """What it has in common with a controller: repository, state, branches, poll, trust, forge, kubeconfigs."""
+    """Shared with the controller: repository, state, branches, poll, trust, forge, kubeconfigs."""
 
     listen: str = "127.0.0.1:8080"
-    """HOST:PORT; behind a proxy with TLS wherever others can reach it."""
+    """HOST:PORT; put it behind a proxy with TLS if others can reach it."""
 
     public_url: str = ""
-    """How people reach it, without a path: for addresses in answers and for logging in; empty: not from outside."""
+    """Base URL for links in answers and for logging in, without a path; empty: not reachable from outside."""
 
     session_secret: Path | None = None
-    """File with at least 32 bytes that sign sessions, the same for all replicas; None: one of this process alone."""
+    """File with at least 32 bytes to sign sessions, the same for all replicas; None: a secret of this process."""
 
     hook_secrets: Path | None = None
-    """File with the secrets of webhooks, one a line; None: webhooks are off, and news come with the poll."""
+    """File with webhook secrets, one per line; None: webhooks are off, and changes are seen by polling."""
 
     pushes_per_minute: int | None = None
-    """Pushes a minute on a hosted forge; what would wait longer is answered `accepted`. None: no bound."""
+    """Pushes per minute on a hosted forge; a change that would wait longer is answered `accepted`. None: no limit."""
 
     trusts_proxy: str = ""
-    """Addresses of proxies whose X-Forwarded headers count, with commas between; empty: nobody's do."""
+    """Comma-separated addresses of proxies whose X-Forwarded headers are trusted; empty: none."""
 
     provider: ProviderSettings | None = None
-    """Through which people log in; None: with API keys alone."""
+    """The OpenID provider; None: API keys only."""
 
     rates: Rates = field(default_factory=Rates)
-    """How often one key, person or address may ask one replica."""
+    """Rate limits per key, person or address, for one replica."""

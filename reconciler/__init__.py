@@ -1,1 +1,1 @@
-"""Make it so: read what is wanted, decide, commit the decision, carry it out."""
+"""Reconciles: reads what is wanted, decides, commits the decision, carries it out."""

@@ -1,4 +1,4 @@
-"""The one module that reads the clock; everything else is told the time."""
+"""The only module that reads the clock; everything else gets the time as an argument."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 WOBBLE = timedelta(minutes=1)
-"""A step back of the machine's time that is not passed on: time services correct by less."""
+"""Smaller steps back of the machine's clock are hidden: time services make them."""
 
 
 class Clock(Protocol):
-    """Tells the time as aware UTC."""
+    """Gives the time as aware UTC."""
 
     def now(self) -> datetime:
-        """The present instant; goes back only where the machine's clock was set back by more than `WOBBLE`."""
+        """The present; goes back only if the machine's clock was set back by more than `WOBBLE`."""
 
 
 class Timepiece(Clock, Protocol):
-    """A clock that also counts the seconds by itself, so that one sees when it was set."""
+    """A clock that also counts seconds monotonically, which reveals when it was set."""
 
     def steady_s(self) -> float:
-        """Seconds on a clock that nobody sets; only differences mean anything."""
+        """Seconds on a monotonic clock; only differences have a meaning."""
 
 
 class SystemClock:
-    """The machine's clock; a small step back of the machine's time is not passed on."""
+    """The machine's clock; hides small steps back."""
 
     def __init__(self) -> None:
         self._last = datetime.min.replace(tzinfo=UTC)
@@ -33,8 +33,8 @@ class SystemClock:
     def now(self) -> datetime:
         """The present instant."""
         read = wall()
-        # A clock that was set stands for hours otherwise; whether it is right is decided by
-        # `reconciler.timekeeping.clock_doubt`.
+        # Otherwise a clock that was set back would stand still for hours;
+        # `reconciler.timekeeping.clock_doubt` judges it.
         self._last = read if read + WOBBLE < self._last else max(self._last, read)
         return self._last
 
@@ -58,31 +58,31 @@ class ScaledClock:
 
 
 class ManualClock:
-    """Stands still until it is set: tests and simulated stories."""
+    """Stands still until it is set: for tests and simulated stories."""
 
     def __init__(self, start: datetime) -> None:
         self._now = start
 
     def now(self) -> datetime:
-        """The instant set last."""
+        """The time set last."""
         return self._now
 
     def steady_s(self) -> float:
-        """Seconds pass as the time that is set."""
+        """Follows the time that is set."""
         return self._now.timestamp()
 
     def set(self, to: datetime) -> None:
-        """Move on to `to`; an earlier instant is ignored."""
+        """Advances to `to`; an earlier time is ignored."""
         self._now = max(self._now, to)
 
 
 def monotonic_s() -> float:
-    """Seconds on a clock that is never set: only differences mean anything. For pauses and deadlines of calls."""
+    """Seconds on a monotonic clock: only differences have a meaning. For pauses and deadlines of calls."""
     return time.monotonic()
 
 
 def steady_s() -> float:
-    """Seconds on a clock that is never set and that goes on while the machine sleeps, where the system has one."""
+    """Seconds on a monotonic clock that continues while the machine sleeps, if the system has one."""
     return time.clock_gettime(_STEADY)
 
 
@@ -90,5 +90,5 @@ _STEADY: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def wall() -> datetime:
-    """What the machine's clock says, whatever it said before: for schedulers that go by it themselves."""
-    return datetime.now(UTC)  # noqa: TID251 - this is the one place
+    """The machine's clock as it is: for schedulers that use it themselves."""
+    return datetime.now(UTC)  # noqa: TID251 - the only place

@@ -26,14 +26,14 @@ class Committer:
 
     def __init__(self, leadership: Leading, main: MainReader, settings: Settings) -> None:
         self.outcome = ""
-        """What became of the last commit: Committed, Conflict, … or Unchanged; empty: none was tried."""
+        """The result of the last commit: Committed, Conflict, … or Unchanged; empty: none was tried."""
         self._leadership, self._main, self._settings = leadership, main, settings
         self._rendered = Rendered()
 
     def commit(
         self, decision: Decision, wanted: Wanted, events: tuple[Event, ...], *, reachable: bool
     ) -> datetime | None:
-        """Push the decision; None when it stands, else when to try again."""
+        """Pushes the decision; None if it is committed, else when to retry."""
         now, branch, pending = decision.facts.at, self._leadership.branch, self._leadership.pending
         if not reachable:
             return now + self._settings.poll
@@ -41,7 +41,7 @@ class Committer:
         try:
             result = branch.write(decision.facts, files, events, summarised(events), urgent=decision.urgent)
         except Fault as fault:
-            log.warning("status not written reason=%s message=%s; tried again", fault.reason, fault)
+            log.warning("status not written reason=%s message=%s; retrying", fault.reason, fault)
             self.outcome = "Failed"
             pending.given_up(events)
             return now + self._settings.poll
@@ -56,7 +56,7 @@ class Committer:
         return now
 
     def keep_notes(self, unchanged: UnchangedRequests) -> None:
-        """Keep, for the next process, what is known of the files of requests that are over."""
+        """Keeps notes on finished requests' files for the next process."""
         found = {key: self._main.desired.note_of(key) for key in unchanged.newly_quiet()}
         self._leadership.branch.note({key: note for key, note in found.items() if note is not None})
 

@@ -1,4 +1,4 @@
-"""Put the parts of a controller together; the one place that knows all of them."""
+"""Puts the parts of a controller together; the only module that knows all of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from uuid import uuid4
 from reconciler.approvals.forge_reviews import OneByOne, Reviews
 from reconciler.approvals.who_approved import decision_reader_of
 from reconciler.clock import SystemClock, Timepiece
-from reconciler.clusters.open_cluster import Ground, open_cluster
+from reconciler.clusters.open_cluster import DriverOptions, open_cluster
 from reconciler.clusters.pulled_cluster import PullCluster, ReportBranches
 from reconciler.forges.forge_port import Forge
 from reconciler.loop import Reconciler
@@ -44,12 +44,12 @@ IN_LOOP = timedelta(seconds=5)
 
 @dataclass(slots=True)
 class OpenClusters:
-    """A driver for every cluster in force, opened anew when its manifest changes."""
+    """A driver for every cluster in force, opened again when its manifest changes."""
 
-    ground: Ground
-    reports: ReportBranches | None = None  # of clusters that only their own appliers reach
+    options: DriverOptions
+    reports: ReportBranches | None = None  # for clusters reached only by their own appliers
     _open: dict[str, tuple[ClusterSpec, ClusterDriver]] = field(default_factory=dict)
-    _told: dict[str, str] = field(default_factory=dict)  # why a cluster is not driven, as the log has it
+    _told: dict[str, str] = field(default_factory=dict)  # why a cluster has no driver, as last logged
 
     def __call__(self, specs: Mapping[str, ClusterSpec]) -> Mapping[str, ClusterDriver]:
         """Drivers by cluster."""
@@ -61,7 +61,7 @@ class OpenClusters:
         return {name: driver for name, (_, driver) in self._open.items()}
 
     def _try(self, name: str, spec: ClusterSpec) -> None:
-        """A cluster that cannot be driven counts as out of reach, stops nobody else and is tried again."""
+        """A cluster that cannot be opened counts as unreachable, stops no other and is retried."""
         self._close(name)
         try:
             self._open[name] = (spec, self._driver(name, spec))
@@ -80,18 +80,18 @@ class OpenClusters:
     def _driver(self, name: str, spec: ClusterSpec) -> ClusterDriver:
         if spec.access is not None and spec.access.pull and self.reports is not None:
             return PullCluster(name, spec, partial(self.reports.read, name, spec))
-        return open_cluster(name, spec, self.ground)
+        return open_cluster(name, spec, self.options)
 
 
-def ground_of(settings: Settings, wake: Callable[[], None]) -> Ground:
-    """What these settings say of clusters; `wake` is called whenever something changed in one."""
+def driver_options_of(settings: Settings, wake: Callable[[], None]) -> DriverOptions:
+    """The settings for clusters; `wake` is called after every change in one."""
     from reconciler.clusters.kubernetes.api.connection import (
-        Keys,  # commands that drive no cluster start without it
+        Keys,  # imported only by commands that drive clusters
     )
     from reconciler.clusters.kubernetes.driver import Home
 
     keys = Keys(settings.kubeconfigs, settings.namespace)
-    return Ground(settings.state / "clusters", keys, Home(settings.project, settings.namespace), wake)
+    return DriverOptions(settings.state / "clusters", keys, Home(settings.project, settings.namespace), wake)
 
 
 def controller(
@@ -103,11 +103,11 @@ def controller(
     hooked: Event | None = None,
     clock: Timepiece | None = None,
 ) -> Reconciler:
-    """A controller over a real repository, with its state in `settings.state`; see `Reconciler` for the rest.
+    """A controller on a real repository, with its state in `settings.state`; see `Reconciler`.
 
-    UserError `BadKey`, `BadTrustFolder`, `KeyMissing` or `KeyNotTrusted` for keys that somebody has to mend first.
-    `wake` is called whenever a cluster or what the forge says of approvals changed, from any thread. `hooked` is set by
-    the caller when a webhook came. `clock` None: each cycle goes by the instant that it is given.
+    UserError `BadKey`, `BadTrustFolder`, `KeyMissing` or `KeyNotTrusted` for keys that a person must fix
+    first. `wake` is called from any thread when a cluster or the forge's approvals changed. The caller sets
+    `hooked` when a webhook arrives. `clock` None: each cycle uses the time that it is given.
     """
     settings.state.mkdir(parents=True, exist_ok=True)
     key, machines = own_key(settings.trust), machines_of(settings.trust)
@@ -118,7 +118,7 @@ def controller(
     cache = DocumentCache(settings.state / "documents.sqlite", READER_VERSION)
     records = DocumentCache(settings.state / "records.sqlite", RECORDS_VERSION)
     reports = ReportBranches(store, machines)
-    clusters = OpenClusters(ground_of(settings, wake), reports)
+    clusters = OpenClusters(driver_options_of(settings, wake), reports)
     writer = f"controller-{uuid4().hex[:12]}"
     clocks: dict[str, Heard] = {}
     hear = partial(clocks.__setitem__, "the forge")
@@ -146,10 +146,10 @@ def controller(
 def _forge(
     settings: Settings, patience: timedelta | None = None, heard: Callable[[Heard], None] = lambda _: None
 ) -> Forge | None:
-    """The forge of these settings, with a connection of its own; None: plain Git."""
+    """The settings' forge, with its own connection; None: plain Git."""
     if settings.forge is None:
         return None
-    from reconciler.forges.open_forge import open_forge  # who has no forge starts without it
+    from reconciler.forges.open_forge import open_forge  # imported only if there is a forge
 
     return open_forge(settings.forge, patience=patience, heard=heard)
 
@@ -157,18 +157,18 @@ def _forge(
 def _reviews(
     settings: Settings, wake: Callable[[], None], hooked: Event | None, heard: Callable[[Heard], None]
 ) -> Reviews | None:
-    """What the forge says of approvals, asked beside the loop and not in it."""
+    """The forge's approvals, queried outside the loop."""
     forge = _forge(settings, heard=heard)
     return None if forge is None else Reviews(forge, settings.main_branch, OneByOne(), wake, hooked)
 
 
 def watcher(settings: Settings) -> Watcher:
-    """What tells pull requests on the forge of these settings; with a mirror of its own, so that no loop waits for it.
+    """Posts on pull requests of the settings' forge; with its own mirror, so that no loop waits for it.
 
     UserError `BadForge`, `BadTrustFolder`, or one of `GitStore`.
     """
     forge = _forge(settings)
-    assert forge is not None, "there is a forge"
+    assert forge is not None, "the settings have a forge"
     settings.state.mkdir(parents=True, exist_ok=True)
     machines, keys = machines_of(settings.trust), TrustFolder(settings.trust.folder)
     store = GitStore(settings.repo, settings.state / "pulls.git", credentials=settings.credentials)

@@ -1,7 +1,8 @@
-"""Where the files lie that open a repository: a password or token for https, a key for ssh. Pure values.
+"""Paths of a repository's credential files: a password or token for https, a key for ssh. Pure values.
 
-A folder is as Kubernetes mounts a Secret; single files can be named beside it. What is in them is read by
-`reconciler.store.git.open_remote`, whenever git talks to the remote, and never kept.
+A folder has the layout of a mounted Kubernetes Secret; single files can be given besides.
+`reconciler.store.git.open_remote` reads the files whenever git talks to the remote, and never keeps their
+content.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ IN_FOLDER = {
     "ssh_key": "ssh-privatekey",
     "known_hosts": "known_hosts",
 }
-"""Names in the folder: those of Kubernetes' own types of Secrets, so that one is mounted as it is."""
+"""File names in the folder: those of Kubernetes' own Secret types, so that such a Secret can be mounted as it
+is.
+"""
 
 VARIABLES = {
     "folder": "EGS_GIT_CREDENTIALS",
@@ -31,17 +34,17 @@ VARIABLES = {
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Files that open a remote; a file of `folder` counts when none is named of its own."""
+    """Files with a remote's credentials; a file in `folder` counts unless another one is given."""
 
     folder: Path | None = None
     username: Path | None = None
-    password: Path | None = None  # a token is one too
+    password: Path | None = None  # or a token
     ca: Path | None = None
     ssh_key: Path | None = None
     known_hosts: Path | None = None
 
     def file(self, name: str) -> Path | None:
-        """Where one of them is; None when nobody named one. A file that was named need not be there."""
+        """The path of one of them; None if not given. The file need not exist."""
         own: Path | None = getattr(self, name)
         if own is not None or self.folder is None:
             return own
@@ -50,7 +53,7 @@ class Credentials:
 
 
 def from_environment(environment: Mapping[str, str]) -> Credentials:
-    """What the variables EGS_GIT_… name."""
+    """From the variables EGS_GIT_…."""
     return Credentials(**{name: _path(environment.get(variable)) for name, variable in VARIABLES.items()})
 
 

@@ -1,4 +1,4 @@
-"""What one cycle of the loop did, as a value for logs, metrics, tests and the demo."""
+"""The result of one cycle of the loop, as a value for logs, metrics, tests and the demo."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from reconciler.model.events import Event
 from reconciler.model.facts import Facts, Wanted
 
 RETRY = timedelta(seconds=1)
-"""How soon a start is tried again after another push came first: its writer may be dead.
-Also the shortest pause after a second look at one instant, so that actions that alternate never stop the time."""
+"""Retry interval of a start after a lost push race: the other writer may be dead. Also the shortest pause
+after a second cycle at one time, so that alternating actions never stop the clock.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +28,10 @@ class Cycle:
     changed: bool = False
     reachable: bool = True
     wanted: Wanted | None = None  # the documents in force; None while another controller leads
-    pushed: str = ""  # what became of the commit: Committed, Conflict, … or Unchanged; empty: none was tried
+    pushed: str = ""  # result of the commit: Committed, Conflict, … or Unchanged; empty: none was tried
     acted: Mapping[tuple[Do, str], int] = field(default_factory=dict)  # actions by kind and answer
     carried: Mapping[tuple[str, str], int] = field(default_factory=dict)  # messages by scope and answer
-    clocks: Mapping[str, float] = field(default_factory=dict)  # seconds by which others are ahead of ours
-    doubt: str = ""  # why our clock is not believed; then nothing was decided
-    waits: str = ""  # the reason for which nothing can be done before a merge; empty: there is none
+    # Seconds by which other clocks are ahead of ours.
+    clocks: Mapping[str, float] = field(default_factory=dict)
+    doubt: str = ""  # why our clock is not trusted; then nothing was decided
+    waits: str = ""  # the reason that needs a merge first; empty: none

@@ -1,7 +1,7 @@
-"""What the controller committed, as a reader has it who acts on it: facts, documents in force, events, the stamp.
+"""The controller's commits as a reader uses them to act: facts, documents in force, events, the stamp.
 
-Never goes back: a status branch that was rewound, replaced by a stranger or removed leaves the last good one in
-force, so that its strict ends still happen and nothing else does.
+Never goes back: if the status branch was reset, replaced by a foreign commit or deleted, the last good state
+stays in force, so that its strict ends still happen and nothing else does.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """One decision, and the documents that it is carried out by."""
+    """One decision, and the documents it is based on."""
 
     stamp: Stamp
     facts: Facts
@@ -53,7 +53,7 @@ class _Tip:
 
 
 class Committed:
-    """Reads `main` and the status branch as they were fetched last. One owner."""
+    """Reads `main` and the status branch as last fetched. One owner."""
 
     def __init__(
         self,
@@ -64,17 +64,19 @@ class Committed:
         *,
         believes: Believes | None = None,
     ) -> None:
-        """`believes` tells commits of controllers by their signatures; None: every commit with a stamp counts."""
+        """`believes` recognises controllers' commits by their signatures; None: every commit with a stamp
+        counts.
+        """
         self._store, self._cache, self._settings = store, cache, settings
         self._branch = StatusBranch(store, settings, writer, believes)
         self._desired = Desired(store, cache)
         self._accepted: Mapping[str, bytes] | None = None
         self._tip: _Tip | None = None
-        self._odd: str | None = None  # the tip that does not count, as the log has it; empty: there is none
+        self._odd: str | None = None  # the ignored head, as last logged; empty: none
         self._events = _Events(store)
 
     def read(self, now: datetime) -> Decided | None:
-        """The last decision that counts; None while there never was one. Raises UserError `NoProject`."""
+        """The last decision that counts; None: there never was one. Raises UserError `NoProject`."""
         self._advance(now)
         if self._tip is None:
             return None
@@ -89,15 +91,15 @@ class Committed:
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """Everything wrong with main as it was followed."""
+        """All problems of main as it was followed."""
         return self._desired.problems
 
     def news(self, now: datetime) -> list[Event]:
-        """The events that were committed since the last call; of those before it only what is recent."""
+        """Events committed since the last call; the first call returns recent ones only."""
         return [] if self._tip is None else self._events.since(self._tip.oid, now)
 
     def _advance(self, now: datetime) -> None:
-        """Go on to the branch's tip, if it is a commit of a controller and not older than the last."""
+        """Advances to the branch's head, if it is a controller's commit and not older than the last one."""
         tip = self._branch.counting()
         if (complaint := self._branch.complaint()) is not None:
             self._complain(self._store.tips().get(self._settings.status_branch) or "", complaint)
@@ -116,21 +118,19 @@ class Committed:
         self._tip = _Tip(tip, stamp, self._branch.read(now))
 
     def _complain(self, tip: str, why: str) -> None:
-        """Once for each tip."""
+        """Once per head."""
         if self._odd != tip:
-            log.warning(
-                "status not followed tip=%s why=%s; a person should protect the branch", tip[:12], why
-            )
+            log.warning("status not followed tip=%s why=%s; protect the branch", tip[:12], why)
         self._odd = tip
 
     def _follow_main(self, loaded: Loaded) -> None:
-        """The documents in force: those that the decision answered, and what is sound of main since.
+        """The documents in force: those of the decision, and valid later changes on main.
 
-        Where main is judged nothing counts before a controller judged it, and nothing that it holds.
+        If main is judged, only what a controller judged counts, and nothing that it holds.
         """
         trust = loaded.facts.trust
         if loaded.accepted != self._accepted:
-            # What main broke counts as the controller keeps it, whatever of it we happened to see ourselves.
+            # A document broken on main counts as the controller keeps it, whatever version we have seen.
             self._desired = Desired(self._store, self._cache)
             self._desired.repository.is_recorded = recorded(loaded.facts.requests)
             self._desired.restore(loaded.accepted)
@@ -146,7 +146,7 @@ class Committed:
             self._update(main, None)
 
     def _goes_on(self, main: str) -> bool:
-        """Whether main is built on what was followed; one that was rewritten is for the controller to tell of."""
+        """True if main is built on the followed commit; the controller reports a rewritten one."""
         followed = self._desired.commit
         try:
             return followed is None or followed == main or self._store.is_ancestor(followed, main)
@@ -164,19 +164,19 @@ class Committed:
 
 @dataclass(slots=True)
 class _Events:
-    """The files of events as far as they were read."""
+    """The event files and how far each was read."""
 
     store: Store
     _tip: str | None = None
     _read: dict[str, int] = field(default_factory=dict)  # rows read, by file
 
     def since(self, tip: str, now: datetime) -> list[Event]:
-        """What the branch tells at `tip` and did not at the last call."""
+        """Events on the branch at `tip` that are new since the last call."""
         if tip == self._tip:
             return []
         try:
             entries = self.store.diff(self._tip, tip)
-        except Fault:  # the old tip is gone: histories are replaced now and then
+        except Fault:  # the old head is gone: its history was replaced
             entries = self.store.diff(None, tip)
         self._tip, found = tip, list[Event]()
         oldest = f"events/{now - TOLD_AGAIN:%Y-%m-%d/%H}"
@@ -207,4 +207,4 @@ def _events_in(rows: list[dict[str, str]]) -> Iterator[Event]:
             }
             yield Event(parse_instant(row.get("at")), EventReason(row.get("reason", "")), **texts)
         except ValueError:
-            continue  # a later release may tell what we do not know
+            continue  # an event of a later release that we do not know

@@ -1,9 +1,11 @@
-"""Whether this process may write: it takes the status branch, loses it, and takes it again when ends are overdue.
+"""Whether this process may write: it takes the status branch, loses it, and takes it again when ends are
+overdue.
 
-Where controllers elect one of themselves (`may_lead`), the election only says who should lead: a process takes the
-next term when it is elected, and stands down when it is not any more. Who does lead is settled by the branch alone:
-two that both believe to be elected are one leader and one that reads. What is overdue is anybody's, so that strict
-ends also happen while no election can be held. Without an election so is what a silent leader owes (`unanswered`).
+If controllers elect a leader (`may_lead`), the election only says who should lead: a process takes the next
+term when elected, and stands down when no longer elected. The branch alone decides who leads: of two that
+both believe to be elected, one leads and the other reads. Any process may carry out what is overdue, so that
+strict ends happen even while no election is possible. Without an election this includes what a silent leader
+owes (`unanswered`).
 """
 
 from __future__ import annotations
@@ -36,13 +38,13 @@ from schemas.status.gpr_status import AgentReport, GPRStatus, Phase
 log = logging.getLogger(__name__)
 
 Said = Callable[[Mapping[str, ClusterSpec], datetime], Mapping[NodeKey, AgentReport]]
-"""What agents of these clusters report of nodes."""
+"""The reports of these clusters' agents about nodes."""
 
 
 class Leading:
-    """The status branch and the documents its facts answered, as one process life has them."""
+    """The status branch and the documents of its facts, as this process has them."""
 
-    def __init__(  # noqa: PLR0913 - its parts; what may be left out is given by name
+    def __init__(  # noqa: PLR0913 - its parts; optional arguments are keyword-only
         self,
         store: Store,
         desired: Desired,
@@ -63,26 +65,27 @@ class Leading:
         self._believes = believes
         self._term = 0
         self._elected = False
-        self._called = False  # elected, and the branch not taken for it yet
-        self._stood_down = False  # not elected any more, and no term taken since
-        self._passed_over: datetime | None = None  # elected, but superseded since
+        self._called = False  # elected, but the branch is not taken yet
+        self._stood_down = False  # no longer elected, and no term taken since
+        self._passed_over: datetime | None = None  # elected, but superseded since this time
         self._said, self._answers, self._silence = said, Answers(store), Silence(settings)
         self.branch = StatusBranch(store, settings, writer, believes, records, remembers=True)
         self.pending = PendingEvents()
         self.outrun = ""
-        """That clusters bear later stamps than the branch, in a sentence; empty: they do not."""
+        """A sentence if clusters have later stamps than the branch; empty: they do not."""
         self.before: Wanted | None = None
-        """The documents that the committed facts answered; None: not known any more."""
+        """The documents of the committed facts; None: no longer known."""
 
     @property
     def raced(self) -> bool:
-        """True when somebody else took the branch just before us: whoever that was may be dead."""
+        """True if another process took the branch just before us: it may be dead."""
         return self._called and self.branch.superseded
 
     def leads(self, now: datetime, reachable: bool) -> bool:
-        """True while this process may act; takes the branch when it is called to, or when something is overdue.
+        """True while this process may act; takes the branch when elected, or when something is overdue.
 
-        While the server refuses it the branch (`StatusBranch.is_shut_out`), it completes what it committed before.
+        While the server refuses the branch (`StatusBranch.is_shut_out`), it completes what it committed
+        before.
         """
         self._heed_election()
         if self._holds(reachable):
@@ -118,8 +121,8 @@ class Leading:
     def _holds(self, reachable: bool) -> bool:
         """The branch is ours, and so is the turn.
 
-        A new turn begins with a term of its own; where the remote cannot be asked for one, what was committed is
-        completed under the old one.
+        A new turn begins with a new term; if the remote is unreachable, what is committed is completed under
+        the old one.
         """
         if self._term == 0 or not self.branch.check():
             return False
@@ -127,12 +130,12 @@ class Leading:
         return began or not self._stood_down or (self._elected and not reachable)
 
     def _takes(self, now: datetime) -> bool:
-        """Called to lead, or the branch is nobody's, or what was committed is not carried out by whoever has it."""
+        """True if elected, if the branch has no owner, or if its owner does not carry out what is committed."""
         orphaned = self._term > 0 and self._elected and not self.branch.superseded
         return self._called or orphaned or self._overdue(now) or self._ignored(now) or self._unanswered(now)
 
     def _unanswered(self, now: datetime) -> bool:
-        """Without an election, whoever has the branch owes main or an agent an answer, and keeps silent."""
+        """Without an election: the owner of the branch owes main or an agent an answer, and is silent."""
         main, tip = self._store.tips().get(self._settings.main_branch), self.branch.counting()
         if self._may_lead is not None or main is None or tip is None:
             return False
@@ -142,24 +145,24 @@ class Leading:
         owed = {*self._answers.owed(answered or None, main, facts), *owed_nodes(facts, reports)}
         if not self._silence.lasts(owed, tip, now):
             return False
-        log.info("leader keeps silent owed=%d; its branch is taken", len(owed))
+        log.info("leader is silent owed=%d; taking its branch", len(owed))
         self._silence.took()
         return True
 
     def decided(self, wanted: Wanted) -> None:
-        """What these documents ask for is committed, or was committed already."""
+        """What these documents require is committed."""
         self.before = wanted
         self._silence.decided()
 
     def _ignored(self, now: datetime) -> bool:
-        """Elected, yet superseded for long: the one that took the branch may have been elected only in between."""
+        """Elected, but superseded for a while: the new owner may only have been elected in between."""
         if self._may_lead is None or not self._elected:
             return False
         self._passed_over = self._passed_over or now
         return now - self._passed_over >= self._settings.overdue
 
     def _resume(self, loaded: Loaded, now: datetime) -> None:
-        """Go on from what was committed: after a take-over, or when a push of ours landed that was given up."""
+        """Continues from what is committed: after a take-over, or when a push that was given up has landed."""
         self.pending.settle(self.branch.has_told)
         if self.branch.stamp.term != self._term:
             self._term = self.branch.stamp.term
@@ -177,19 +180,17 @@ class Leading:
             self._recall(loaded.facts)
 
     def _put_back(self, now: datetime) -> list[Event]:
-        """That the branch was not what it should be, and is again."""
+        """Reports that the branch was damaged, and is restored."""
         if not self.branch.put_back:
             return []
         name = self._settings.status_branch
-        text = (
-            f"branch {name}: {self.branch.put_back}; it was put back as it was known here; protect the branch"
-        )
+        text = f"branch {name}: {self.branch.put_back}; it was restored from what is known here; protect the branch"
         return [Event(now, EventReason.PUT_BACK, text)]
 
     def rise(self, views: Mapping[str, ClusterView], now: datetime) -> None:
-        """Take a term above what clusters bear, where the branch that they bear it of was lost.
+        """Takes a term above the clusters' if the branch with that term was lost.
 
-        Elsewhere a later stamp than ours is told and nothing more: our writes are refused there, and no lease is lost.
+        Otherwise a later stamp is only reported: our writes are refused there, and no lease is lost.
         """
         facts, own = self.branch.facts, self.branch.stamp
         assert facts is not None, "a leader has read its branch"
@@ -200,15 +201,13 @@ class Leading:
         self.outrun = "" if above is not None else _outrun(ahead, own, self._settings.status_branch)
         if above is not None and self.branch.rise(now, above) is not None:
             self._term = self.branch.stamp.term
-            text = f"a controller took over as term {self._term}, above what clusters bear"
+            text = f"a controller took over as term {self._term}, above the terms in clusters"
             self.pending.note([Event(now, EventReason.TAKEN_OVER, text)])
 
     def _recall(self, facts: Facts) -> None:
-        """The documents that the committed facts answered, so that causes are judged against them."""
+        """The documents of the committed facts, against which causes are judged."""
         try:
-            self._store.keep(
-                facts.intent
-            )  # main may have been rewritten since, and the mirror may be a new one
+            self._store.keep(facts.intent)  # main may have been rewritten since, or the mirror replaced
             self._desired.update(facts.intent, facts.trust)
             self.before = self._desired.wanted(facts)
             self.pending.known(self._desired.problems)
@@ -216,33 +215,33 @@ class Leading:
             log.info("last intent not recalled reason=%s", error.reason)
 
     def _refuse_to_sign_nothing(self) -> None:
-        """A process that began without the others' options would write over what they verify, and act on it."""
+        """A process without the other controllers' options would overwrite what they verify, and act on it."""
         trust = self._settings.trust
         if self._term > 0 or trust.level != "none" or trust.key is not None or self._believes is not None:
-            return  # one that leads goes on: a stranger's signed commit must not stop it
+            return  # a leader continues: a foreign signed commit must not stop it
         if self.branch.is_signed():
             raise UserError(
-                "the status of this repository is signed; give --key, --trust and --verify as its other controllers "
-                "have",
+                "the status of this repository is signed; use the same --key, --trust and --verify as its other "
+                "controllers",
                 "KeyMissing",
             )
 
     def _refuse_what_nobody_signed(self) -> None:
-        """Without one commit that counts, nothing tells what was promised; to guess would be to plan anew."""
+        """Without a commit that counts, the promises are unknown; guessing would mean planning from scratch."""
         if self._adopt and self._term == 0:
             self.branch.adopt()
-            return  # where nothing can be read, it begins empty
+            return  # if nothing is readable, it starts empty
         if self.branch.exists() and self.branch.counting() is None:
             name = self._settings.status_branch
             raise UserError(
-                f"branch {name}: no commit of it can be read and is signed by a controller that the trust folder "
-                "names; push the last one that is, or name its key as `controller` in allowed_signers; if nobody "
-                "signed it so far, run `egs-reconciler adopt` once",
+                f"branch {name}: it has no readable commit signed by a controller that the trust folder "
+                "lists; push the last such commit, or list its key as `controller` in allowed_signers; if it was "
+                "never signed so far, run `egs-reconciler adopt` once",
                 "StatusNotTrusted",
             )
 
     def _refuse_another_history(self) -> None:
-        """What a mirror remembers of a main that is another one now is not put back by itself."""
+        """The remembered status of a replaced main is not restored automatically."""
         if self._term > 0 or self._believes is not None or not self.branch.has_lost():
             return
         known = self.branch.counting()
@@ -255,8 +254,8 @@ class Leading:
             return
         name = self._settings.status_branch
         raise UserError(
-            f"branch {name} is gone or was set back, and what the mirror remembers of it answers commit "
-            f"{intent[:12]}, which main does not have: push that history of main back; or, to begin anew with main as "
+            f"branch {name} was deleted or reset, and the state remembered by the mirror is for commit "
+            f"{intent[:12]}, which is not on main: push that history of main again; or, to start again with main as "
             "it is, run `egs-reconciler adopt` once",
             "StatusOfAnotherMain",
         )
@@ -265,7 +264,7 @@ class Leading:
         try:
             return self._store.is_ancestor(old, new)
         except Fault:
-            return False  # it is not here any more
+            return False  # no longer available here
 
     def _refuse_to_adopt(self) -> None:
         main = self._store.tips().get(self._settings.main_branch)
@@ -273,16 +272,17 @@ class Leading:
             return
         if self._settings.trust.level != "none":
             raise UserError(
-                "there is no status branch, so nothing tells how far main was judged: whoever removed it could have "
-                "changed main as well; look at main, then run `egs-reconciler adopt` once with the controller's own "
+                "there is no status branch, so it is unknown how far main was judged: the person who "
+                "deleted it could have "
+                "changed main too; review main, then run `egs-reconciler adopt` once with the controller's "
                 "options",
                 "NotAdopted",
             )
         self._desired.update(main)
         if self._desired.has_requests():
             raise UserError(
-                "main has requests but there is no status branch, and nothing here knows what it said; if this is a "
-                "new repository, or the branch was lost, run `egs-reconciler adopt` once: leases in clusters go on",
+                "main has requests but there is no status branch, and its content is unknown here; if this is a "
+                "new repository, or the branch was lost, run `egs-reconciler adopt` once: leases in clusters continue",
                 "NotAdopted",
             )
 
@@ -295,16 +295,16 @@ class Leading:
 def _outrun(ahead: Mapping[str, Stamp], own: Stamp, branch: str) -> str:
     if not ahead:
         return ""
-    where = ", ".join(f"{name} bears {stamp.term}.{stamp.seq}" for name, stamp in ahead.items())
+    where = ", ".join(f"{name} has stamp {stamp.term}.{stamp.seq}" for name, stamp in ahead.items())
     return (
-        f"{where}, newer than {own.term}.{own.seq} of branch {branch}: the branch was lost or set back before this "
-        "controller saw it, and what it decides is refused there; push the newer history back, or run "
-        "`egs-reconciler adopt` once, which takes a later term and recognises what runs"
+        f"{where}, newer than {own.term}.{own.seq} of branch {branch}: the branch was deleted or reset before this "
+        "controller saw it, so its writes are refused there; push the newer history again, or run "
+        "`egs-reconciler adopt` once, which takes a later term and recovers running leases"
     )
 
 
 def next_due(status: GPRStatus) -> datetime | None:
-    """When a leader that lives would commit the start, or the end; how long nodes drain is the clusters' case."""
+    """When an active leader would commit the start, or the end; the clusters decide how long nodes drain."""
     if status.phase is Phase.PROVISIONED:
         return leaves_at(status)
     return status.estimated_start_time if status.phase in {Phase.QUEUED, Phase.PROVISIONING} else None

@@ -1,7 +1,7 @@
-"""One cycle, from what main says to nodes in slices. The numbered steps are the design.
+"""One cycle, from main's documents to slices' nodes. The numbered steps are the design.
 
-A decision is committed before it is carried out: actions are derived from committed facts alone. Whatever fails,
-what is committed already is completed, strict ends happen, and the next cycle begins from what is.
+A decision is committed before it is carried out: actions are derived from committed facts only. After any
+failure, what is committed is completed, strict ends happen, and the next cycle starts from the present state.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from schemas.reading.collector import collector_paused
 log = logging.getLogger(__name__)
 
 BRANCHES = (agent_reports.PATTERN, REPORTED)
-"""What nodes and clusters say."""
+"""Branches of agents and clusters."""
 
 
 class Reconciler:
-    """One controller. `cycle` may be called at any time and as often as one likes."""
+    """One controller. `cycle` may be called at any time and any number of times."""
 
     def __init__(self, ports: Ports, settings: Settings, writer: str, *, adopt: bool = False) -> None:
-        """`writer` names this process in commits; `adopt`: an operator takes the repository as it is."""
+        """`writer` names this process in commits; `adopt`: an operator adopts the repository as it is."""
         self._ports, self._settings = ports, settings
         self._memory = new_memory(ports, settings, writer, adopt=adopt)
         self._leading = self._memory.leadership
@@ -51,28 +51,29 @@ class Reconciler:
 
     @property
     def hands(self) -> Hands:
-        """Carries out what is committed while a cycle takes long."""
+        """Carries out what is committed during a long cycle."""
         return self._memory.hands
 
     @property
     def adoption(self) -> Adoption | None:
-        """What an operator took of a rewritten main; None: main was not rewritten."""
+        """What an operator adopted of a rewritten main; None: main was not rewritten."""
         return self._memory.main.adoption
 
     def has_sent(self) -> bool:
-        """Wait for messages under way; True: there were some, and one more cycle crosses out what arrived."""
+        """Waits for messages being sent; True: there were some, and another cycle records which arrived."""
         return self._memory.mailroom.finish()
 
     def cycle(self, now: datetime) -> Cycle:
-        """Steps 1 to 9 of docs/architecture.md; raises only what no later cycle can mend by itself."""
+        """Steps 1 to 9 of docs/architecture.md; raises only what no later cycle can fix by itself."""
         self._memory.pace.begin(now)
         self.hands.begin(now)
         try:
-            with collector_paused():  # a walk over all that is known here would take longer than most cycles
+            # A garbage collection of everything in memory would take longer than most cycles.
+            with collector_paused():
                 done = self._cycle(now)
         finally:
             self._memory.pace.end(now)
-        self.hands.end()  # beside the pause after one that failed, rounds go on
+        self.hands.end()  # rounds continue during the pause after a failed cycle
         return done
 
     def _cycle(self, now: datetime) -> Cycle:
@@ -83,7 +84,8 @@ class Reconciler:
         if not self._leads(moment, reachable):
             return self._follow(moment, reachable)
         self._hand_on(moment)
-        reachable = reachable and not self._branch.is_shut_out  # nothing can be committed, as if it were away
+        # Nothing can be committed, as if it were unreachable.
+        reachable = reachable and not self._branch.is_shut_out
         now, was_in_doubt = self._memory.time.read(moment.now), moment.doubt is not None
         wanted = self._documents(now, reachable, was_in_doubt)  # 2 what authorised documents say
         wanted, seen = self._observe(wanted, self._memory.time.read_on(now))  # 3 clusters and agents
@@ -103,7 +105,7 @@ class Reconciler:
         self._hand_on(moment)
         self._memory.committer.keep_notes(self._memory.unchanged)
         fresh = self._fresh(wanted, seen, now)  # 7 only if that landed, and while it is still ours to act
-        if fresh is None:  # what is committed is told all the same
+        if fresh is None:  # committed events are reported anyway
             told = self._pending.tell(events if held is None else ())
             return replace(self._again(moment, reachable), events=told)
         seen, now = fresh
@@ -116,12 +118,12 @@ class Reconciler:
     # -- the steps -------------------------------------------------------------------------------------------
 
     def _fetch(self) -> bool:
-        """Everything from the remote; False when it cannot be reached, and we go on with what is known."""
+        """Fetches everything from the remote; False if it is unreachable, and the cycle uses what is known."""
         settings = self._settings
         return fetched(self._ports.store, [settings.main_branch, settings.status_branch, *BRANCHES])
 
     def _documents(self, now: datetime, reachable: bool, in_doubt: bool) -> Wanted:
-        """The documents in force. With a clock in doubt nothing new is judged: keys and words expire."""
+        """The documents in force. With a clock in doubt nothing new is judged: keys and approvals expire."""
         main, facts = self._memory.main, self._facts()
         if in_doubt:
             return main.known(facts)
@@ -135,7 +137,7 @@ class Reconciler:
     def _decide(
         self, wanted: Wanted, seen: Seen, now: datetime, reachable: bool
     ) -> tuple[Decision, tuple[Event, ...]]:
-        """Fold what happened into the facts, then plan; with the events of both."""
+        """Folds what happened into the facts, then plans; returns the events of both."""
         memory = self._memory
         self._pending.note(memory.standstill.over(now))
         if reachable:
@@ -151,7 +153,7 @@ class Reconciler:
     def _commit(
         self, decision: Decision, wanted: Wanted, events: tuple[Event, ...], reachable: bool
     ) -> datetime | None:
-        """None when the decision stands, else when to try again; nothing new is carried out until then."""
+        """None if the decision is committed, else when to retry; nothing new is carried out until then."""
         if reachable:
             self.hands.waver(wanted, decision.facts)
         return self._memory.committer.commit(decision, wanted, events, reachable=reachable)
@@ -163,7 +165,7 @@ class Reconciler:
     def _tell(
         self, events: tuple[Event, ...], wanted: Wanted, seen: Seen, now: datetime
     ) -> tuple[Event, ...]:
-        """In the log, and in the clusters that the events are about."""
+        """Writes the events to the log, and to the clusters they are about."""
         told, facts = self._pending.tell(events), at(self._facts(), now)
         self._memory.fleet.tell(told, wanted, facts, self._branch.stamp.term, seen.views)
         return told
@@ -171,10 +173,10 @@ class Reconciler:
     def _finished(
         self, cycle: Cycle, decision: Decision, seen: Seen, answers: Answers, held: datetime | None
     ) -> Cycle:
-        """When to look again, and what this cycle changed."""
+        """When to run again, and what this cycle changed."""
         memory, now, wanted, facts = self._memory, cycle.at, cycle.wanted, self._facts()
         assert wanted is not None
-        # Where nothing can be committed for a while, what is committed goes on without a pause all the same.
+        # If nothing can be committed for a while, committed actions continue without a pause.
         waits = held is None or held >= now + self._settings.poll
         acted = waits and bool(set(answers.done) - memory.done)
         memory.done = frozenset(answers.done)
@@ -187,7 +189,7 @@ class Reconciler:
         return replace(cycle, wake=wake, changed=cycle.changed or acted, acted=acts, carried=carried)
 
     def _send(self, facts: Facts, wanted: Wanted, now: datetime) -> datetime | None:
-        """Send messages that are committed and due; gives when to look for the next ones."""
+        """Sends committed messages that are due; returns when to look for the next ones."""
         if self._branch.leading:
             self._memory.mailroom.hand_over(facts, wanted, now)
         return self._memory.mailroom.wake(facts, wanted, now)
@@ -195,7 +197,7 @@ class Reconciler:
     # -- who leads, and by which clock -----------------------------------------------------------------------
 
     def _moment(self, now: datetime, seen: Seen | None = None) -> Moment:
-        """The present, and whether what the branch, nodes and other clocks say of it lets us believe it."""
+        """The time, and whether the branch, nodes and other clocks allow trusting it."""
         time = self._memory.time
         time.mark()
         views, facts = ({}, None) if seen is None else (seen.views, self._branch.facts)
@@ -212,18 +214,18 @@ class Reconciler:
         return self._leading.leads(moment.doubt.earliest, reachable)
 
     def _hand_on(self, moment: Moment) -> None:
-        """What is committed is carried out beside this cycle too, unless our clock is in doubt."""
+        """What is committed is also carried out beside this cycle, unless our clock is in doubt."""
         if moment.doubt is None:
             self.hands.keep(self._leading.before, self._facts(), self._branch.stamp)
         else:
             self.hands.rest()
 
     def _fresh(self, wanted: Wanted, seen: Seen, now: datetime) -> tuple[Seen, datetime] | None:
-        """What is acted on, and when: looked at again after a pause; None: it is not ours to act any more."""
+        """What to act on, and when: read again after a pause; None: we may no longer act."""
         time = self._memory.time
         if not time.has_paused():
             return seen, time.read_on(now)
-        log.info("time passed before the decision was carried out since=%s; looked again", now.isoformat())
+        log.info("time passed before the decision was carried out since=%s; looking again", now.isoformat())
         self._fetch()
         if not (self._branch.check() or self._branch.is_shut_out):
             return None
@@ -232,13 +234,15 @@ class Reconciler:
         return None if moment.doubt is not None else (seen, moment.now)
 
     def _follow(self, moment: Moment, reachable: bool) -> Cycle:
-        """Another controller leads, or the remote is away; a new process that was only too slow asks again at once."""
+        """Another controller leads, or the remote is unreachable; a new process that was merely slower asks
+        again at once.
+        """
         self.hands.rest()
         pause, now = RETRY if self._leading.raced else self._settings.poll, moment.now
         return replace(self._again(moment, reachable), leading=False, wake=now + pause)
 
     def _stand_still(self, moment: Moment, wanted: Wanted, seen: Seen, reachable: bool) -> Cycle:
-        """Nothing is given or taken but what is over by every clock; that, and why, is told once."""
+        """Only releases what is over by every clock; that, and the reason, is reported once."""
         doubt, still, fleet = moment.doubt, self._memory.standstill, self._memory.fleet
         assert doubt is not None
         self.hands.rest()
@@ -250,7 +254,7 @@ class Reconciler:
         return replace(cycle, facts=self._facts(), wanted=wanted, pushed=still.pushed, acted=acted)
 
     def _again(self, moment: Moment, reachable: bool) -> Cycle:
-        """Nothing is done with what was found: the cycle begins again at once."""
+        """Nothing is done with these results: the cycle starts again at once."""
         now, lead, clocks = moment.now, self._branch.leading, moment.offsets_s
         doubt, pushed = "" if moment.doubt is None else moment.doubt.sentence, self._memory.committer.outcome
         return Cycle(now, lead, now, reachable=reachable, pushed=pushed, clocks=clocks, doubt=doubt)
@@ -263,7 +267,7 @@ class Reconciler:
         return facts
 
     def _before(self, committed: Facts) -> Snapshot | None:
-        """The world of the last decision, with which causes of slips are judged; None: it is not known."""
+        """The snapshot of the last decision, against which causes of slips are judged; None: unknown."""
         if self._leading.before is None:
             return None
         return build_snapshot(self._leading.before, committed, None, frozenset())

@@ -1,4 +1,4 @@
-"""`egs-reconciler`: settings are read once, the parts are put together, and time starts to pass."""
+"""`egs-reconciler`: reads the settings once, puts the parts together, and starts the loops."""
 
 from __future__ import annotations
 
@@ -69,21 +69,21 @@ app.add_typer(trials)
 
 DEFAULT_PROJECT = "default"
 HOSTED_BUDGET = 2
-"""Pushes a minute that a forge is asked for when nobody waits; one's own disk needs no such care."""
+"""Non-urgent pushes per minute to a forge; a local disk needs no limit."""
 LOG = "%(asctime)s %(levelname)s {}%(name)s %(message)s"
-"""A line of the log. Where several repositories are tended it names the thread, which has the repository's name."""
+"""The log format. With several repositories it has the thread, which is named after the repository."""
 MOST_CYCLES = 20
-"""Cycles of one `once` at most; each goes on only while the one before has left something to do at once."""
+"""Most cycles of one `once`; each follows only if the previous one left something to do at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What the options say of every repository alike."""
+    """The options shared by all repositories."""
 
     state: Path
     trust: TrustOptions
     forge: ForgeOptions
-    project: str = ""  # empty: nobody said
+    project: str = ""  # empty: not given
     kubeconfigs: Path | None = None
     namespace: str = SYSTEM_NAMESPACE
     poll: int = 30
@@ -91,16 +91,16 @@ class Given:
     routes: Path | None = None
 
     def of(self, repo: str, name: str = DEFAULT_PROJECT) -> Settings:
-        """Settings for that repository; `name` is the project where nobody named one."""
+        """Settings for that repository; `name` is the default project."""
         if self.kubeconfigs is not None and not self.kubeconfigs.is_dir():
             raise UserError(
-                f"--kubeconfigs {self.kubeconfigs} is no folder; make it, with a file for each cluster that is "
-                "reached by one",
+                f"--kubeconfigs {self.kubeconfigs} is not a folder; create it, with a file for each cluster that is "
+                "reached with one",
                 "WrongUse",
             )
         if self.routes is not None and not self.routes.is_dir():
             raise UserError(
-                f"--routes {self.routes} is no folder; make it, with a file for each secret that routes name",
+                f"--routes {self.routes} is not a folder; create it, with a file for each secret named in routes",
                 "WrongUse",
             )
         trust = self.trust.settings(repo)
@@ -126,9 +126,9 @@ def _one(fleet: Fleet, trust: TrustOptions, forge: ForgeOptions) -> Settings:
 
 
 def settle(reconciler: Reconciler, clock: Clock) -> tuple[Cycle, int]:
-    """The last of as many cycles as the instant needs, and the events of all.
+    """Runs as many cycles as this time needs; returns the last one, and the events of all.
 
-    Raises Fault when the repository does not answer, or this machine's clock cannot be believed.
+    Raises Fault if the repository does not answer, or this machine's clock cannot be trusted.
     """
     told = 0
     for _ in range(MOST_CYCLES):
@@ -136,7 +136,7 @@ def settle(reconciler: Reconciler, clock: Clock) -> tuple[Cycle, int]:
         told += len(cycle.events)
         if not cycle.reachable:
             raise Fault(
-                "the repository does not answer; check its address, the network and your rights",
+                "the repository does not answer; check its address, the network and your permissions",
                 "RemoteUnreachable",
             )
         if cycle.doubt:
@@ -150,7 +150,7 @@ def settle(reconciler: Reconciler, clock: Clock) -> tuple[Cycle, int]:
     epilog="Example: egs-reconciler run --repo https://forge.example.com/fleet.git --verify signature --trust trust"
 )
 @grouped
-def run(  # noqa: PLR0913 - one for each option
+def run(  # noqa: PLR0913 - one per option
     repo: Repos,
     trust: TrustOptions,
     forge: ForgeOptions,
@@ -181,9 +181,12 @@ def run(  # noqa: PLR0913 - one for each option
     epilog="Example: egs-reconciler apply --cluster east --repo https://forge.example.com/fleet.git --verify none"
 )
 @grouped
-def apply(  # noqa: PLR0913 - one for each option
+def apply(  # noqa: PLR0913 - one per option
     cluster: Annotated[
-        str, typer.Option("--cluster", envvar="EGS_CLUSTER", help="The Cluster document.", show_default=False)
+        str,
+        typer.Option(
+            "--cluster", envvar="EGS_CLUSTER", help="Name of the Cluster document.", show_default=False
+        ),
     ],
     repo: Repo,
     trust: TrustOptions,
@@ -191,14 +194,14 @@ def apply(  # noqa: PLR0913 - one for each option
     poll: Poll = 15,
     report_every: Annotated[
         int,
-        typer.Option(
-            "--report-every", min=10, max=3600, help="Seconds between two reports when nothing changes."
-        ),
+        typer.Option("--report-every", min=10, max=3600, help="Seconds between two reports without changes."),
     ] = 300,
     kubeconfig: Annotated[
         Path | None,
         typer.Option(
-            "--kubeconfig", help="Of the cluster. Default: the one that this runs in.", show_default=False
+            "--kubeconfig",
+            help="Kubeconfig of the cluster. Default: the cluster this runs in.",
+            show_default=False,
         ),
     ] = None,
     pushes_per_minute: Budget = None,
@@ -209,7 +212,7 @@ def apply(  # noqa: PLR0913 - one for each option
     project: Project = "",
     namespace: Namespace = SYSTEM_NAMESPACE,
 ) -> None:
-    """Inside of a cluster with access.pull: carry out what is committed, and report, until SIGTERM or Ctrl-C."""
+    """Inside a cluster with access.pull: carry out what is committed, and report, until SIGTERM or Ctrl-C."""
     election = candidate(elect, elect_kubeconfig)
     given = Given(state, trust, ForgeOptions(), project, None, namespace, poll, pushes_per_minute)
     own = replace(given.of(repo), report_every=timedelta(seconds=report_every))
@@ -223,7 +226,7 @@ def apply(  # noqa: PLR0913 - one for each option
 
 
 def _until_told(work: Tending | Inside, server: Server | None) -> None:
-    """Everything turns until a signal says so, or until it ends by itself."""
+    """Runs until a signal, or until it ends by itself."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: work.end())
     work.start()
@@ -237,10 +240,8 @@ def _until_told(work: Tending | Inside, server: Server | None) -> None:
 
 
 def _leave() -> None:
-    """End in the midst of a cycle. The threads of a loop would hold the process up until that is over."""
-    log.warning(
-        "stopped in the midst of a cycle; what it had not committed is decided anew at the next start"
-    )
+    """Exits during a cycle. The loop's threads would otherwise keep the process running until it is finished."""
+    log.warning("stopped during a cycle; uncommitted decisions are made again at the next start")
     logging.shutdown()
     os._exit(0)
 
@@ -249,8 +250,9 @@ def _each(repo: Sequence[str], given: Given) -> dict[str, Settings]:
     addresses = named(repo)
     if len(addresses) > 1 and (given.project or given.forge.forge_repository):
         raise UserError(
-            "--project and --forge-repository are for one repository; of several each one's name is its project, and "
-            "its address tells its name on the forge",
+            "--project and --forge-repository are for a single repository; with several, each one's name "
+            "is its project, and "
+            "its address has its name on the forge",
             "WrongUse",
         )
     if len(addresses) > 1:
@@ -263,7 +265,7 @@ def _each(repo: Sequence[str], given: Given) -> dict[str, Settings]:
 
 
 def _server(listen: str, secrets: Path | None, tending: Tending | Inside, metrics: Metrics) -> Server | None:
-    """The server, its address taken; None when none is asked for."""
+    """The server, with its port bound; None if not requested."""
     if secrets is not None:
         _check_secrets(secrets, listen)
     if not listen:
@@ -274,20 +276,18 @@ def _server(listen: str, secrets: Path | None, tending: Tending | Inside, metric
 
 def _check_secrets(file: Path, listen: str) -> None:
     if not listen:
-        raise UserError("--hook-secrets is for the server; give --listen too", "WrongUse")
+        raise UserError("--hook-secrets needs the server; also give --listen", "WrongUse")
     try:
         secrets_of(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        text = (
-            f"--hook-secrets {file} cannot be read ({type(error).__name__}); write one secret a line into it"
-        )
+        text = f"--hook-secrets {file} cannot be read ({type(error).__name__}); write one secret per line into it"
         raise UserError(text, "HookSecretMissing") from error
 
 
 @app.command(epilog="Example: egs-reconciler once --repo ./fleet.git")
 @grouped
 def once(fleet: Fleet, trust: TrustOptions, forge: ForgeOptions) -> None:
-    """Look, plan, commit, act, until there is nothing left to do at this instant. Exit 1: somebody else leads."""
+    """Look, plan, commit, act, until nothing is left to do now. Exit 1: another controller leads."""
     clock = SystemClock()
     cycle, told = settle(controller(_one(fleet, trust, forge), clock=clock), clock)
     if not cycle.leading:
@@ -301,7 +301,7 @@ def once(fleet: Fleet, trust: TrustOptions, forge: ForgeOptions) -> None:
 def adopt(
     fleet: Fleet, trust: TrustOptions, forge: ForgeOptions, believe_clock: BelieveClock = False
 ) -> None:
-    """Take a repository as it is: a new one whose requests have no status, or one whose main was rewritten."""
+    """Adopt a repository as it is: a new one whose requests have no status, or one whose main was rewritten."""
     clock, settings = SystemClock(), replace(_one(fleet, trust, forge), believe_clock=believe_clock)
     reconciler = controller(settings, adopt=True, clock=clock)
     cycle, _ = settle(reconciler, clock)
@@ -310,13 +310,13 @@ def adopt(
 
 
 def _taken(facts: Facts | None, adoption: Adoption | None) -> Iterator[str]:
-    """What somebody should know who took a repository as it is."""
+    """What the operator should know after adopting a repository."""
     count = 0 if facts is None else len(facts.requests)
     yield f"adopted {count} request{'' if count == 1 else 's'}"
     if adoption is not None and adoption.changes is None:
-        yield f"{adoption.instead_of[:12]}, which counted before, is not there to compare: look at all of main"
+        yield f"{adoption.instead_of[:12]}, which counted before, no longer exists to compare with: review all of main"
     elif adoption is not None and adoption.changes:
-        yield f"main at {adoption.main[:12]} counts instead of {adoption.instead_of[:12]}; by that come into force:"
+        yield f"main at {adoption.main[:12]} counts instead of {adoption.instead_of[:12]}; this brings into force:"
         yield from (f"  {line}" for line in listed(adoption.changes))
     held = () if facts is None or facts.trust is None else facts.trust.held
     if held:
@@ -325,9 +325,9 @@ def _taken(facts: Facts | None, adoption: Adoption | None) -> Iterator[str]:
 
 
 def main() -> None:
-    """The console script `egs-reconciler`: exit 1 when the answer is no, 2 for wrong use, 3 for what broke."""
+    """The console script `egs-reconciler`: exit 1 for a refusal, 2 for wrong use, 3 for a failure."""
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format=LOG.format(""))
-    for talkative in ("apscheduler", "httpx"):  # they tell of every wake-up and every call
+    for talkative in ("apscheduler", "httpx"):  # they log every wake-up and every call
         logging.getLogger(talkative).setLevel(logging.WARNING)
     try:
         app()

@@ -27,7 +27,7 @@ class MainReader:
     def __init__(self, ports: Ports, settings: Settings, *, adopt: bool) -> None:
         self.desired = Desired(ports.store, ports.cache)
         self.has_more = False
-        """True while main goes on and is judged in the next cycle."""
+        """True while main has more commits, which the next cycle judges."""
         self.frozen = ""
         """Why main is not followed until a person acts; empty: it is followed."""
         sources = ports.sources or sources_of(settings)
@@ -37,19 +37,19 @@ class MainReader:
 
     @property
     def adoption(self) -> Adoption | None:
-        """What an operator took of a rewritten main; None: main was not rewritten."""
+        """What an operator adopted of a rewritten main; None: main was not rewritten."""
         return self._gate.adoption
 
     def known(self, facts: Facts) -> Wanted:
-        """The documents that are in force already."""
+        """The documents already in force."""
         return self.desired.wanted(facts)
 
     def read(
         self, facts: Facts, pending: PendingEvents, alarms: Iterable[str], now: datetime, *, reachable: bool
     ) -> Wanted:
-        """The documents of main as far as it was judged; of an unreadable main those of its last good commit.
+        """The documents of main as far as judged; of an unreadable main those of its last good commit.
 
-        UserError where no commit of main was ever read: to go on would count every request as deleted.
+        UserError if no commit of main was ever read: continuing would count every request as deleted.
         """
         alarms = list(alarms)
         pending.note(Event(now, EventReason.MENDED, sentence) for sentence in self._store.mended())
@@ -65,11 +65,11 @@ class MainReader:
         return self._decision_reader.hear(self.known(facts), facts, now)
 
     def problems(self, facts: Facts) -> tuple[Problem, ...]:
-        """What is wrong with the documents, without files of requests that never run again."""
+        """Problems of the documents, without files of finished requests."""
         return standing(self.desired.problems, facts.requests)
 
     def _update(self, admitted: Admitted, facts: Facts, pending: PendingEvents, now: datetime) -> list[str]:
-        """Read what changed; gives the alarm of a commit that cannot be read."""
+        """Reads what changed; returns the alarm about an unreadable commit."""
         try:
             if self.desired.read_ahead(admitted.commit, admitted.record):
                 self.has_more = True
@@ -80,5 +80,5 @@ class MainReader:
             if self.desired.commit is None:
                 why = UserError(admitted.alarm, "MainNotFollowed")
                 raise (why if admitted.alarm else error) from error
-            return [f"main is not read: {error}; its last good commit stays in force"]
+            return [f"main cannot be read: {error}; its last good commit stays in force"]
         return []

@@ -1,4 +1,4 @@
-"""What one process of a controller knows from cycle to cycle. A new process begins without it and loses time alone."""
+"""What one controller process remembers between cycles. A new process starts without it and only loses time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from reconciler.timekeeping.timekeeper import Timekeeper
 
 @dataclass(slots=True)
 class Memory:
-    """The parts that remember. One owner: the loop."""
+    """The parts with a memory. One owner: the loop."""
 
     main: MainReader
     reports: Reports
@@ -41,13 +41,13 @@ class Memory:
     unchanged: UnchangedRequests = field(default_factory=UnchangedRequests)
     attempts: FailedAttempts = field(default_factory=FailedAttempts)
     done: frozenset[Action] = frozenset()
-    """What the last cycle carried out."""
+    """Actions of the last cycle."""
     hurried: datetime | None = None
-    """The instant at which the next cycle was wanted at once."""
+    """The time at which the next cycle was wanted at once."""
 
 
 def new_memory(ports: Ports, settings: Settings, writer: str, *, adopt: bool) -> Memory:
-    """The memory of a process that begins."""
+    """The memory of a new process."""
     main, reports = MainReader(ports, settings, adopt=adopt), Reports(ports.store, ports.machines)
     trusted = None if ports.machines is None else ports.machines.controllers()
     lead = partial(Leading, ports.store, main.desired, settings, writer, adopt=adopt, may_lead=ports.may_lead)

@@ -1,4 +1,4 @@
-"""What a controller is connected to: a repository, clusters, a forge, an election, clocks. Values only."""
+"""A controller's connections: a repository, clusters, a forge, an election, clocks. Values only."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ Drivers = Callable[[Mapping[str, ClusterSpec]], Mapping[str, ClusterDriver]]
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """The parts around a controller; those with a default may be left out."""
+    """The parts around a controller; those with a default are optional."""
 
     store: Store
     cache: DocumentCache
     """Parsed documents, by blob."""
     drivers: Drivers
     records: DocumentCache | None = None
-    """What was read of the status branch, for the next process; None: that one reads all of it."""
+    """A cache of the status branch for the next process; None: that one reads all of it."""
     machines: Machines | None = None
-    """Tells controllers and agents by their signatures; None: a push is enough."""
+    """Verifies signatures of controllers and agents; None: being able to push suffices."""
     sources: Sources | None = None
-    """What main is judged by; None: what `settings.trust` says, without a forge."""
+    """The evidence for judging main; None: from `settings.trust`, without a forge."""
     decision_reader: DecisionReader | None = None
-    """Knows whose word on a request counts; None: what `settings.trust` says, without a forge."""
+    """Finds the approvals that count; None: from `settings.trust`, without a forge."""
     mailroom: Mailroom | None = None
     """Sends the messages of routes; None: none are sent."""
     may_lead: Callable[[], bool] | None = None
-    """True while this process is elected; None: there is no election, the branch alone decides."""
+    """True while this process is elected; None: no election, only the branch decides."""
     settled: Callable[[datetime, bool], bool] = lambda _, reachable: reachable
-    """May put deciding off: the repository answers again, and those who report to it have not reported yet."""
+    """False postpones deciding: the repository answers again, but its appliers have not reported yet."""
     clock: Timepiece | None = None
-    """Read anew after each step that may take long; None: time stands still in a cycle, as in a simulation."""
+    """Read again after each slow step; None: time stands still in a cycle, as in a simulation."""
     clocks: Others = dict
-    """Clocks beside those of clusters."""
+    """Clocks besides those of clusters."""

@@ -1,10 +1,10 @@
-"""Whether whoever leads owes an answer and keeps silent: then one that only reads takes the branch.
+"""Whether the leader owes an answer and is silent: then a reader takes the branch.
 
-A leader answers main and reports by a commit, or by none where nothing changed, so silence alone shows nothing. What
-must lead to a commit: a request, an approval or a workspace request that says something else than at the commit of
-main that was answered last, and a node whose agent says otherwise than its record. What this process found to change
-nothing while it led is not owed, and whoever took the branch in vain waits twice as long the next time: two that live
-never take it from each other for long.
+A leader answers main and reports with a commit, or with none if nothing changed, so silence alone proves
+nothing. What must lead to a commit: a request, an approval or a workspace request that differs in content
+from the last covered commit of main, and a node whose agent contradicts its record. What this process found
+to change nothing while it led is not owed, and a process that took the branch in vain waits twice as long the
+next time: two live controllers never keep taking it from each other.
 
 Held by tests/reconciler/test_silent_leader.py.
 """
@@ -27,17 +27,17 @@ from schemas.reading.strict_yaml import MAX_BYTES
 from schemas.status.gpr_status import TERMINAL, AgentReport, NodeState, Phase
 
 OWED = frozenset({"GPR", "Approval", "WorkspaceRequest"})
-"""Kinds of documents of which each change is answered."""
+"""Kinds of documents where each change is answered."""
 MOST_READ = 50
-"""Changed files that are compared by what they say; of more than these one is surely no mere comment."""
+"""Changed files compared by content; among more, at least one is surely a real change."""
 POLLS = 2
 LONGEST = timedelta(hours=1)
 BUDGET_WINDOW = timedelta(minutes=1)
-"""A leader with a budget of pushes may have to wait so long for its next one."""
+"""A leader with a push budget may have to wait this long for its next push."""
 
 
 def owed_nodes(facts: Facts, reports: Mapping[NodeKey, AgentReport]) -> Iterator[str]:
-    """Nodes of which the committed record says otherwise than their agent."""
+    """Nodes whose committed record contradicts their agent."""
     for key, report in reports.items():
         record = facts.nodes.get(key)
         is_out = record is not None and record.state is NodeState.UNHEALTHY and record.until is None
@@ -47,13 +47,13 @@ def owed_nodes(facts: Facts, reports: Mapping[NodeKey, AgentReport]) -> Iterator
 
 @dataclass(slots=True)
 class Answers:
-    """What main owes, of one store."""
+    """What main is owed, from one store."""
 
     store: Store
     _last: Memo[tuple[Entry, ...]] = field(default_factory=Memo)
 
     def owed(self, answered: str | None, main: str, facts: Facts) -> Iterator[str]:
-        """Documents of `main` that must lead to a commit, and say something else than at the commit answered last."""
+        """Documents of `main` that must lead to a commit, and differ in content from the last covered commit."""
         entries = self._last.of("", lambda: tuple(self._between(answered, main)), equal=(answered, main))
         return (f"{entry.path} {entry.oid}" for entry in entries if _matters(entry, facts))
 
@@ -66,7 +66,7 @@ class Answers:
                 if len(entries) > MOST_READ or self._differs(entry.path, answered, main):
                     yield entry
         except Fault:
-            return  # one of them is gone, or cannot be read: whoever leads tells that
+            return  # one of them is missing, or unreadable: the leader reports that
 
     def _differs(self, path: str, answered: str | None, main: str) -> bool:
         before = None if answered is None else self._document(answered, path)
@@ -84,7 +84,7 @@ def _kind_of(path: str) -> str:
 
 
 def _matters(entry: Entry, facts: Facts) -> bool:
-    """Nothing follows of a file of a request that is over, nor of an approval that nobody waits for."""
+    """False for a file of a finished request, or an approval that no request waits for."""
     kind = _kind_of(entry.path)
     if kind == "WorkspaceRequest":
         return True
@@ -100,17 +100,17 @@ def _matters(entry: Entry, facts: Facts) -> bool:
 
 @dataclass(slots=True)
 class Silence:
-    """How long whoever leads has owed something. One owner."""
+    """How long the leader has owed something. One owner."""
 
     settings: Settings
-    _void: frozenset[str] = frozenset()  # owed as it seems, but we led and it changed nothing
+    _void: frozenset[str] = frozenset()  # seemingly owed, but we led and it changed nothing
     _since: datetime | None = None
     _tip: str | None = None  # of the status branch
     _tries: int = 0
     _owed: frozenset[str] = field(default_factory=frozenset)
 
     def lasts(self, owed: Collection[str], tip: str | None, now: datetime) -> bool:
-        """True when something was owed for two polls and the status branch, now at `tip`, has not moved meanwhile."""
+        """True if something was owed for two polls while the status branch, now at `tip`, did not move."""
         self._owed = frozenset(owed)
         if not self._owed - self._void:
             self._since, self._tip = None, tip
@@ -120,12 +120,12 @@ class Silence:
         return now - self._since >= self._patience()
 
     def took(self) -> None:
-        """We took the branch for it; whether that was right is known when we have decided."""
+        """We took the branch for it; our own decision shows whether that was right."""
         self._tries += 1
         self._since = None
 
     def decided(self) -> None:
-        """We led and what was decided is committed, or changed nothing: whatever seemed owed then is not."""
+        """We led, and the decision is committed, or changed nothing: what seemed owed then is not."""
         self._void, self._owed, self._tries = self._void | self._owed, frozenset(), 0
 
     def _patience(self) -> timedelta:

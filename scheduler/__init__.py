@@ -1,1 +1,1 @@
-"""Who gets which nodes, when, and why. Pure: no clock, no files, no network."""
+"""Which request gets which nodes, when, and why. Pure: no clock, no files, no network."""

@@ -21,12 +21,12 @@ COLUMNS = ("id", "pool", "submit", "nodes", "duration", "priority")
 OPTIONAL_COLUMNS = ("slice", "running", "notBefore", "actual")
 OUTPUT_COLUMNS = ("id", "pool", "start", "end", "wait")
 _MOST = 1 << 50
-"""Bound of every number read, so that sums stay far from overflow; `submit`, `notBefore` and `priority` may be
-negative, since only their order and distances count."""
+"""Bound of every number read, so that sums cannot overflow; `submit`, `notBefore` and `priority` may be
+negative, because only their order and differences count."""
 
 
 class InstanceError(UserError):
-    """A CSV that cannot be planned: a bad row, an undeclared pool, or more running than there are nodes."""
+    """A CSV that cannot be planned: a bad row, an undeclared pool, or more running nodes than the pool has."""
 
     reason = "BadInstance"
 
@@ -34,12 +34,12 @@ class InstanceError(UserError):
         super().__init__(f"line {line}: {what}; {fix}")
         self.line, self.what, self.fix = line, what, fix
         self.more: tuple[InstanceError, ...] = ()
-        """What else is bad, when this is the first of several rows."""
+        """The other bad rows, if this is the first of several."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the CSV."""
+    """One row of the CSV."""
 
     line: int
     id: str
@@ -56,7 +56,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of one row; without a start, `reason` and `message` say why."""
+    """The result for one row; without a start, `reason` and `message` say why."""
 
     id: str
     pool: str | None = None
@@ -117,7 +117,7 @@ def plan_instance(
 
 
 def parse(text: str) -> list[Row]:
-    """All rows; raises InstanceError at the first that is bad, with the others in its `more`."""
+    """All rows; raises InstanceError for the first bad one, with the others in its `more`."""
     reader = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
     lines = _lines(reader)
     _, header = next(lines, (1, []))
@@ -136,7 +136,7 @@ def _read(line: int, header: Sequence[str], cells: Sequence[str], seen: dict[str
     """One row; its id is added to those `seen`."""
     if len(cells) != len(header):
         fields = f"{len(cells)} field{'' if len(cells) == 1 else 's'}"
-        raise InstanceError(line, fields, f"give {len(header)}, as the header does")
+        raise InstanceError(line, fields, f"give {len(header)} fields, as in the header")
     row = _row(line, dict(zip(header, cells, strict=True)))
     if row.id in seen:
         what = f"id {row.id!r} is already on line {seen[row.id]}"
@@ -152,7 +152,7 @@ def _raise(bad: Sequence[InstanceError]) -> None:
 
 
 def as_snapshot(rows: Sequence[Row], sizes: dict[str, int], now: int) -> Snapshot:
-    """The rows on pools of these sizes; raises InstanceError for a pool that is missing or overfull."""
+    """The rows on pools of these sizes; raises InstanceError for a missing or overfull pool."""
     _raise([error for row in rows if (error := _pool_error(row, sizes)) is not None])
     pools = {_pool_key(name): _pool(name, size) for name, size in sizes.items()}
     leases, used = {}, dict.fromkeys(sizes, 0)
@@ -166,9 +166,9 @@ def as_snapshot(rows: Sequence[Row], sizes: dict[str, int], now: int) -> Snapsho
 
 
 def with_shares(snapshot: Snapshot, fairness: Fairness) -> Snapshot:
-    """Shares as if every row that waits had been filed when it says, after all that its slice filed before.
+    """Shares as if every waiting row had been filed at its submit time, after earlier rows of its slice.
 
-    Every slice weighs 1, every node counts as one GPU, and a row without a slice shares with nobody.
+    Every slice has weight 1, every node counts as one GPU, and a row without a slice has a share of its own.
     """
     scale = Scale(1.0, fairness.step, fairness.half_life.total_seconds())
     held: dict[str, float] = {}
@@ -214,7 +214,7 @@ def _check_header(header: Sequence[str]) -> None:
         raise InstanceError(1, f"the header lacks {', '.join(missing)}", "add the columns, in any order")
     unknown = [name for name in header if name not in (*COLUMNS, *OPTIONAL_COLUMNS)]
     if unknown or len(set(header)) != len(header):
-        what = f"unknown column {unknown[0]!r}" if unknown else "a column is there twice"
+        what = f"unknown column {unknown[0]!r}" if unknown else "a column is listed twice"
         raise InstanceError(1, what, f"use {', '.join((*COLUMNS, *OPTIONAL_COLUMNS))}, each once")
 
 
@@ -223,7 +223,7 @@ def _row(line: int, cells: dict[str, str]) -> Row:
         raise InstanceError(line, "id is empty", "give each row its own id")
     running = cells.get("running", "")
     if running not in ("", "0", "1"):
-        raise InstanceError(line, f"running is {running!r}", "use 1, 0 or nothing")
+        raise InstanceError(line, f"running is {running!r}", "use 1, 0 or leave it empty")
     pools = tuple(dict.fromkeys(name.strip() for name in cells["pool"].split("|")))
     return Row(
         line=line,
@@ -273,7 +273,7 @@ def _lease(row: Row, pool: Pool, used: int, now: int) -> Lease:
         count = used + row.nodes
         run = "1 node runs" if count == 1 else f"{count} nodes run"
         what = f"{run} in pool {pool.key[1]!r} of {len(pool.nodes)}"
-        raise InstanceError(row.line, what, "declare the pool larger, or run less")
+        raise InstanceError(row.line, what, "declare a larger pool, or run fewer nodes")
     nodes, end = pool.nodes[used : used + row.nodes], now + row.duration
     return Lease(_key(row), row.slice, pool.key, nodes, now, now, end, end)
 
@@ -292,5 +292,5 @@ def _request(row: Row) -> Request:
 
 
 def _key(row: Row) -> str:
-    """Sorts as the rows do, which is the last word of the rank."""
+    """Sorts as the rows do, which is the last criterion of the rank."""
     return f"{row.line:012d}"

@@ -1,4 +1,4 @@
-"""The life of a request, in one table. A pair that is absent is a move that is illegal."""
+"""The life of a request as one table. A pair that is absent is an illegal transition."""
 
 from __future__ import annotations
 
@@ -11,23 +11,25 @@ from schemas.status.gpr_status import TERMINAL, Phase
 class Event(StrEnum):
     """What can happen to a request."""
 
-    APPROVE = "approve"  # an admin agrees
-    REJECT = "reject"  # an admin says no
-    ALLOW = "allow"  # policy or edit changed: no approval is needed any more
-    WITHHOLD = "withhold"  # policy, edit, or the approval's end: an approval is needed (again)
-    CANCEL = "cancel"  # earlyRelease or a deleted file, before anything was decided
+    APPROVE = "approve"  # an admin approves
+    REJECT = "reject"  # an admin rejects
+    ALLOW = "allow"  # after a change of policy or request no approval is needed any more
+    WITHHOLD = (
+        "withhold"  # after a change of policy or request, or an expired approval, one is needed (again)
+    )
+    CANCEL = "cancel"  # earlyRelease or a deleted file, before a decision
     DECIDE = "decide"  # nodes and start are committed
     CHECKS_FAILED = "checks failed"  # too few clean nodes at the start: back into the queue
-    START = "start"  # the nodes are the slice's
+    START = "start"  # the slice gets the nodes
     END = "end"  # strict end
-    RELEASE = "release"  # earlyRelease after the decision, or nodes that nobody used
+    RELEASE = "release"  # earlyRelease after the decision, or idle nodes
     STOP = "stop"  # its people stop it after the decision and before its start: back into the queue
-    EVICT = "evict"  # its nodes leave with time left: for somebody else, or because its people stop it
-    REQUEUE = "requeue"  # the last node is back and there is time left: back into the queue
+    EVICT = "evict"  # its nodes are taken with time left: for another request, or because its people stop it
+    REQUEUE = "requeue"  # the last node is back and time is left: back into the queue
     NODES_FAILED = "nodes failed"  # too few nodes left, requeued for the rest of its time
     FAIL = "fail"  # nodes or checks failed for good: clean up, then Failed
-    CLEAN = "clean"  # the last node is back, the work was served
-    CLEAN_AFTER_FAILURE = "clean after failure"  # the last node is back, the work was not served
+    CLEAN = "clean"  # the last node is back, the lease was served
+    CLEAN_AFTER_FAILURE = "clean after failure"  # the last node is back, the lease was not served
 
 
 NEXT: dict[tuple[Phase, Event], Phase] = {
@@ -54,11 +56,11 @@ NEXT: dict[tuple[Phase, Event], Phase] = {
 }
 
 FIRST = (Phase.PENDING_APPROVAL, Phase.QUEUED)
-"""Where a new request begins."""
+"""Initial phases of a request."""
 
 
 class IllegalMove(Fault):
-    """Somebody asked for a move that the table does not have: a bug of ours, never a user's."""
+    """A transition that the table does not have: a bug of ours, never a user's."""
 
     reason = "IllegalMove"
 

@@ -1,17 +1,17 @@
 """When and where each waiting request starts.
 
-A plan begins with the standing promises and moves them later only where a request of higher rank needs their
-room or where they cannot hold any more. Three steps, each over the rank:
+A plan keeps the standing promises and moves them later only if a request of higher rank needs their nodes or if they
+cannot hold any more. Three steps, each in rank order:
 
-1. every committed start stands as a reservation; one that cannot hold is taken out;
+1. every committed start becomes a reservation; one that cannot hold is taken out;
 2. every request without a reservation gets the earliest start that leases and reservations of higher rank
-   leave; the lowest ranks in its way are taken out, as few as needed, and placed when their turn comes;
-3. every reservation is lifted out and put back at its earliest start among all others: never later.
+   leave; as few as needed of the lowest ranks in its way are taken out, and placed when their turn comes;
+3. every reservation is lifted and put back at its earliest start among all others: never later.
 
 Pure: no clock, no files, no network. Held by tests/scheduler/test_plan_properties.py and test_brute_force.py:
   * a node serves at most one request at any instant, and so does a slice;
-  * from nothing, each request has the earliest start that those before it leave;
-  * with standing promises nobody moves later unless something changed that takes room away.
+  * from nothing, each request has the earliest start that higher ranks leave;
+  * with standing promises no request moves later unless a change took nodes away.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from scheduler.snapshot import Displaced, Placement, Plan, PoolKey, Refusal, Req
 
 
 def plan(snapshot: Snapshot) -> Plan:
-    """The whole future of `snapshot`. Costs about (requests x steps of a pool's calendar).
+    """The plan of `snapshot`. Costs about (requests x steps of a pool's calendar).
 
-    Where waits are bounded, once more for each round of requests that would be pushed too far.
+    With bounded waits, once more for each round of requests that would exceed their bound.
     """
     return within_bounds(snapshot, _planned)
 
@@ -41,7 +41,7 @@ def _planned(snapshot: Snapshot) -> Plan:
 
 
 def planned_plainly(snapshot: Snapshot) -> Plan:
-    """The plan as the plain engine makes it: what any other has to agree with."""
+    """The plan of the plain engine, which every other engine must reproduce."""
     planning = _Planning(snapshot)
     planning.stand()
     planning.place()
@@ -58,15 +58,15 @@ class _Planning:
         self.spots: list[Spot | None] = [None] * len(self.requests)
         self.board = Board(snapshot)
         self.standing = any(request.promise is not None for request in self.requests)
-        # What leases and higher ranks leave. From nothing there is nobody of lower rank yet: the same board.
+        # What leases and higher ranks leave. From nothing no lower rank is placed yet: the same board.
         self.above = self.board.copy() if self.standing else self.board
-        self.counted = 0  # how many of the highest ranks are on `above`
+        self.counted = 0  # number of the highest ranks on `above`
         self.overlaps = Overlaps(self.requests)
         self.displaced: list[Displaced] = []
         self.refusals: dict[str, Refusal] = {}
 
     def stand(self) -> None:
-        """Step 1, in rank order, so that of two that cannot both hold the higher one does."""
+        """Step 1, in rank order, so that of two promises that exclude each other the higher rank keeps its own."""
         for i, request in enumerate(self.requests):
             if request.promise is not None and not self._stands(i, request):
                 self.displaced.append(Displaced(request.key, ""))
@@ -84,7 +84,7 @@ class _Planning:
                     self._put(i, self._with_room(i, wish))
 
     def compress(self) -> None:
-        """Step 3. From nothing nobody was taken out, so nothing was left open that somebody could move into."""
+        """Step 3. From nothing no reservation was taken out, so there is no gap to move into."""
         if not self.standing:
             return
         for i, request in enumerate(self.requests):
@@ -93,7 +93,7 @@ class _Planning:
                 self._note(i, self.board.advance(request, place))
 
     def result(self) -> Plan:
-        """The plan, in the order of the rank."""
+        """The plan, in rank order."""
         bound = self._bound()
         placements = {
             request.key: Placement(
@@ -115,7 +115,7 @@ class _Planning:
         return self._rebind_to_fit(i, place)
 
     def _promised(self, request: Request) -> Spot | None:
-        """Where the promise would stand, if it may stand there at all."""
+        """The spot of the promise, if it is allowed."""
         promise, now = request.promise, self.snapshot.now
         assert promise is not None
         pool = self.snapshot.pools.get(promise.pool)
@@ -132,7 +132,7 @@ class _Planning:
         return wanted_shares(self.board.stretches[place.pool], held, request.promise.bound)
 
     def _rebind_to_fit(self, i: int, place: Spot) -> bool:
-        """Where nodes differ, those that stand already may change nodes, never times, to let one more stand."""
+        """With unequal nodes, reservations may swap nodes, but not times, to let one more hold."""
         if self.board.calendars[place.pool].uniform:
             return False
         there = [*self._held_in(place.pool), (i, place)]
@@ -161,7 +161,7 @@ class _Planning:
         self.counted = i
 
     def _with_room(self, i: int, wish: Spot) -> Spot:
-        """Where request `i` goes, made free."""
+        """The spot for request `i`, cleared."""
         request = self.requests[i]
         if self.above is self.board or self.board.fits(request, wish):
             return wish
@@ -171,9 +171,9 @@ class _Planning:
         return elsewhere or wish
 
     def _undisturbing(self, request: Request, wish: Spot) -> Spot | None:
-        """The first other pool that gives the same start without moving anybody.
+        """The first other pool with the same start that displaces no request.
 
-        One that is held back longer than the pool of `wish` is no choice where `wish` is in time.
+        A pool that is held back longer than the pool of `wish` does not count if `wish` is in time.
         """
         reached = max(held_back_until(request, wish.pool), wish.start - 1)
         for key in request.pools:
@@ -187,7 +187,7 @@ class _Planning:
         return None
 
     def _make_room(self, i: int, wish: Spot) -> None:
-        """Takes out whom `wish` needs gone: all of its slice meanwhile, and of the others as few as needed."""
+        """Take out the requests in the way of `wish`: all of its slice at that time, and as few others as needed."""
         request = self.requests[i]
         out = self.overlaps.of_slice(i, wish.start, wish.end)
         for j in out:
@@ -196,7 +196,7 @@ class _Planning:
         self.displaced.extend(Displaced(self.requests[j].key, request.key) for j in sorted(out))
 
     def _lowest_in_the_way(self, i: int, wish: Spot) -> list[int]:
-        """Takes out the lowest ranks that hold the nodes `wish` needs."""
+        """Take out the lowest ranks that hold the nodes needed for `wish`."""
         hold = wish.hold
         others = self.overlaps.of_pool(i, wish.pool, hold.begin, hold.end)
         section = self.board.calendars[wish.pool].section(hold.begin, hold.end)

@@ -1,4 +1,4 @@
-"""A plan that was committed becomes the promises of the next snapshot."""
+"""A committed plan becomes the promises of the next snapshot."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from scheduler.snapshot import Placement, Plan, Promise, Request, Snapshot
 
 
 def with_promises(snapshot: Snapshot, plan: Plan) -> Snapshot:
-    """`snapshot` as it stands once `plan` is committed: each placement is a promise, who has none loses theirs.
+    """`snapshot` after `plan` is committed: each placement is a promise; a request without one loses its promise.
 
-    Who was refused waits from then on for room that nobody was promised (`Request.may_displace`).
+    A refused request then only gets nodes that no promise holds (`Request.may_displace`).
     """
     requests = {
         key: _promised(request, plan.placements.get(key)) for key, request in snapshot.requests.items()
@@ -21,5 +21,5 @@ def with_promises(snapshot: Snapshot, plan: Plan) -> Snapshot:
 def _promised(request: Request, placement: Placement | None) -> Request:
     promise = None if placement is None else Promise(placement.pool, placement.start, placement.bound)
     if promise == request.promise and request.may_displace == (promise is not None):
-        return request  # the same object: what was worked out for it still holds
+        return request  # the same object, so that results cached for it stay valid
     return replace(request, promise=promise, may_displace=promise is not None)

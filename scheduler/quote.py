@@ -1,4 +1,4 @@
-"""When would it start? For a request that is not filed, one answer for each pool it could use."""
+"""When a request would start if it were filed now: one answer per pool that it could use."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """One pool's answer; `start` is None when there is none, for `reason`."""
+    """The answer for one pool; without a start, `reason` says why."""
 
     pool: PoolKey
     gpu_shape: str
@@ -44,18 +44,18 @@ def quote(
     needs_approval: Mapping[PoolKey, bool] | None = None,
     planned: Plan | None = None,
 ) -> tuple[Quote, ...]:
-    """Start in each of `request.pools` alone if `request` were filed now, the earliest first.
+    """The start in each of `request.pools` alone if `request` were filed now, earliest first.
 
-    `planned` is the snapshot's plan, where the caller has it. Who asks more than once keeps a `Quoter`.
+    `planned` is the snapshot's plan, if the caller has it. For several questions keep a `Quoter`.
     """
     return Quoter(snapshot, planned or plan(snapshot)).quote(request, needs_approval)
 
 
 class Quoter:
-    """A plan prepared for questions: each is answered from the room that higher ranks leave.
+    """A plan prepared for questions: each is answered from what higher ranks leave.
 
-    Standing promises are respected as far as they would be: those of lower rank may have to give way. Preparing costs
-    about as much as sorting the plan; an answer one pass over the reservations of each pool that is asked for.
+    Promises count as they would after filing: those of lower rank may have to give way. Preparing costs as much as
+    sorting the plan; an answer costs one pass over the reservations of each pool asked for.
     """
 
     def __init__(self, snapshot: Snapshot, planned: Plan) -> None:
@@ -71,10 +71,10 @@ class Quoter:
     def quote(
         self, request: Request, needs_approval: Mapping[PoolKey, bool] | None = None
     ) -> tuple[Quote, ...]:
-        """Start in each of `request.pools` alone, the earliest first.
+        """The start in each of `request.pools` alone, earliest first.
 
         `needs_approval` by pool (see `scheduler.choices.fit`) is passed on: such a start holds only if an admin
-        approves at once. Any rank may be asked for; requests of one rank after the other are answered soonest.
+        approves at once. Any rank is possible; consecutive questions of equal rank are fastest.
         """
         needs, higher = needs_approval or {}, self._higher(rank_key(request))
         if higher != self._ahead[0]:
@@ -84,7 +84,7 @@ class Quoter:
         return tuple(sorted(marked, key=lambda answer: (answer.start is None, answer.start or 0)))
 
     def _higher(self, rank: Rank) -> int:
-        """How many of the plan's requests rank at least as high: they come first in its order."""
+        """Number of the plan's requests that rank at least as high; they come first in its order."""
         low, high = 0, len(self._order)
         while low < high:
             half = (low + high) // 2
@@ -125,7 +125,7 @@ class Quoter:
         return None
 
     def _calendar(self, key: PoolKey, higher: int) -> PoolCalendar:
-        """Free nodes of a pool with so many of the highest ranks in it."""
+        """Free nodes of a pool that holds only that many of the highest ranks."""
         known = self._ahead[1].get(key)
         if known is None:
             known = self._board.calendars[key]
@@ -135,7 +135,7 @@ class Quoter:
         return known
 
     def _slice(self, slice_: str, higher: int) -> Steps:
-        """When the slice is free, with so many of the highest ranks: 1 then, and less while it runs something."""
+        """When the slice is free among that many of the highest ranks: 1 if free, less while it runs something."""
         found = self._slices.get(slice_)
         if found is None:
             there, reserved = np.array(self._members.get(slice_, ()), dtype=np.int64), self._reserved
@@ -147,22 +147,22 @@ class Quoter:
 
 @dataclass(frozen=True, slots=True)
 class _Room:
-    """Free nodes of one group, or the turn of a slice, and the holds that take some: when, how many, and by whom.
+    """Free nodes of one group, or free times of a slice, and the holds on it: when, how many, and by which rank.
 
-    Instants are those of all holds, whoever is asked for, so that an answer sorts nothing.
+    `at` contains the instants of all holds, for every rank, so that an answer needs no sorting.
     """
 
     at: Ints
-    """Where the count may change, FOREVER behind the last of them."""
+    """Instants at which the count may change, FOREVER after the last."""
     free: Ints
-    """Nodes that are free from each of them on, with leases alone."""
+    """Nodes free from each of them on, with leases alone."""
     passed: Ints
-    """How many of the changes there were by each of them."""
+    """Number of changes up to each of them."""
     nodes: Ints
     who: Ints
 
     def left(self, higher: int) -> Steps:
-        """What so many of the highest ranks leave."""
+        """What that many of the highest ranks leave."""
         taken = np.zeros(self.nodes.size + 1, dtype=np.int64)
         np.cumsum(np.where(self.who < higher, self.nodes, 0), out=taken[1:])
         return Steps.of(self.at, self.free - taken[self.passed])
@@ -170,7 +170,7 @@ class _Room:
 
 @dataclass(frozen=True, slots=True)
 class _Reserved:
-    """Placements as arrays: the number of each in the plan's order, its pool's number, and what it takes."""
+    """Placements as arrays: index in the plan's order, index of the pool, nodes and times."""
 
     number: Ints
     pool: Ints
@@ -197,7 +197,7 @@ def _reserved(snapshot: Snapshot, planned: Plan) -> _Reserved:
 def _rooms(
     snapshot: Snapshot, planned: Plan, board: Board, reserved: _Reserved
 ) -> dict[PoolKey, dict[int, _Room]]:
-    """By pool and group of nodes, the room there with all reservations."""
+    """The room of each pool and group of nodes, with all reservations."""
     found = {}
     order = np.argsort(reserved.pool, kind="stable")
     bounds = reserved.pool[order].searchsorted(np.arange(len(snapshot.pools) + 1))
@@ -228,7 +228,7 @@ def _by_group(planned: Plan, board: Board, pool: Pool, rows: Ints) -> dict[int, 
 
 
 def _room(free: Steps, holds: Ints) -> _Room:
-    """Free nodes with leases alone, and what holds change, in order of time."""
+    """Free nodes with leases alone, and the changes by holds in order of time."""
     number, nodes, begin, end = holds.T
     at = np.concatenate((begin, end))
     order = np.argsort(at, kind="stable")
@@ -244,7 +244,7 @@ def _room(free: Steps, holds: Ints) -> _Room:
 
 
 def _members(snapshot: Snapshot, reserved: _Reserved, order: Sequence[str]) -> dict[str, list[int]]:
-    """By slice, which of the reservations are its own."""
+    """The reservations of each slice."""
     found: dict[str, list[int]] = {}
     for place, number in enumerate(reserved.number.tolist()):
         slice_ = snapshot.requests[order[number]].slice

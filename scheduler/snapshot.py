@@ -1,4 +1,4 @@
-"""All that planning needs, as integers and names: a `Snapshot` in, a `Plan` out.
+"""All input of planning, as integers and names: a `Snapshot` in, a `Plan` out.
 
 Times are whole seconds since 1970 (or since 0 for the bare engine); intervals are [begin, end).
 """
@@ -12,7 +12,7 @@ from enum import StrEnum
 from schemas.status.gpr_status import Cause
 
 FOREVER = 1 << 60
-"""Later than any instant; still far from overflow in 64 bits when durations are added."""
+"""Later than any instant; adding a duration does not overflow 64 bits."""
 
 PoolKey = tuple[str, str]
 """(cluster, pool)."""
@@ -20,7 +20,7 @@ PoolKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A stretch in which a node serves nobody."""
+    """A time in which a node is unavailable."""
 
     begin: int
     end: int
@@ -28,17 +28,17 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Withheld:
-    """So many nodes of a pool, whichever, that serve no request on [begin, end)."""
+    """Any `nodes` nodes of a pool that serve no request on [begin, end)."""
 
     begin: int
     end: int
     nodes: int
-    reserve: bool = False  # kept by the project; else they are not there yet
+    reserve: bool = False  # kept by the project; otherwise they do not exist yet
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Equal nodes. `windows` names the nodes that have a calendar of their own; the others are interchangeable.
+    """Equal nodes. `windows` names the nodes with a calendar of their own; the others are interchangeable.
 
     A node that is out for good (unhealthy, cordoned, lost) has the window [0, FOREVER).
     """
@@ -55,20 +55,20 @@ class Pool:
     instance_type: str | None = None
     price_per_gpu_hour: float = 0.0
     observed: bool = False  # mode observe: planned and shown, never started
-    open: bool = True  # False: the cluster cannot be reached, running leases stand and nothing new starts
-    discovered: bool = False  # its nodes come and go, so that too few of them now rule nothing out
+    open: bool = True  # False: the cluster is unreachable; leases stand, but nothing new starts
+    discovered: bool = False  # its nodes come and go, so too few of them now rules nothing out
     windows: Mapping[str, tuple[Window, ...]] = field(default_factory=dict)
-    reserve: int = 0  # nodes that the project keeps of it; `withheld` is what is left of them, and when
+    reserve: int = 0  # nodes that the project keeps; `withheld` is what remains of them, and when
     withheld: tuple[Withheld, ...] = ()
-    """Nodes that no request is planned on, whichever they are: a project's reserve, less what it serves now."""
+    """Nodes on which no request is planned: a project's reserve, less what it serves now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """A committed start that stands until a named cause moves it.
+    """A committed start that stands until a cause moves it.
 
-    `bound` repeats the placement's, where it was kept: without it the planner has to find again which nodes
-    with calendars of their own each promise uses.
+    `bound` is copied from the placement: otherwise the planner must find again which nodes with their own calendars
+    each promise uses.
     """
 
     pool: PoolKey
@@ -78,7 +78,7 @@ class Promise:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request that waits. `pools` are those it may use, in its order of preference (see `scheduler.choices.fit`)."""
+    """A waiting request. `pools` are those it may use, in its order of preference (see `scheduler.choices.fit`)."""
 
     key: str  # slice/name
     slice: str  # empty: no slice rule
@@ -86,37 +86,37 @@ class Request:
     duration: int
     pools: tuple[PoolKey, ...]
     priority: int = 101
-    boost: int = 0  # what ageing adds to its priority, within its band
-    move: int = 0  # an admin's word on its place among requests of its priority: higher first
-    share: int = 0  # steps of fairness, of what was read when it took its place: less comes first
-    service: int = 0  # `rank.service_of` where shorter service comes first; 0 where time of filing decides
+    boost: int = 0  # added to its priority by ageing, within its band
+    move: int = 0  # an admin's adjustment among requests of its priority: higher first
+    share: int = 0  # steps of fairness, as of when it took its place: less comes first
+    service: int = 0  # `rank.service_of` if shorter service comes first; 0 if the time of filing decides
     filed_at: int = 0
     not_before: int = 0
     promise: Promise | None = None
     movable: bool = (
-        True  # False: may not start before its promise (start: promised, or ready with no pod waiting)
+        True  # False: must not start before its promise (start: promised, or ready with no pod waiting)
     )
     fallback: Mapping[PoolKey, int] = field(default_factory=dict)
-    """Those of its pools that are used only where all others, and those of earlier instants here, give no start by
-    this instant: clusters marked burst, and pools that are not the preferred ones. Of equally early pools the least
-    held back is taken."""
-    latest: int = FOREVER  # no request of its band that was filed later pushes it past this instant
+    """Pools that are used only if all others, and those with earlier instants here, give no start by this instant:
+    clusters marked burst, and pools that are not the preferred ones. Of equally early pools the least held back is
+    used."""
+    latest: int = FOREVER  # no later-filed request of its band may push it past this instant
     may_displace: bool = True
-    """False: it had no start when the last plan was committed, and asks for the same since. It then takes only
-    room that no promise holds, so that room that appears (for which there is no cause of a slip) delays nobody."""
+    """False: the last committed plan had no start for it, and it is unchanged since. It then takes only nodes that no
+    promise holds, so that new free nodes (which are not a cause of a slip) delay no request."""
 
 
 def shown_slice(slice_: str) -> str:
-    """The slice in whose calendar a request stands that has only observed pools: one beside that of its own slice.
+    """The calendar of a slice for requests with only observed pools, separate from the slice's own.
 
-    So what can only be shown takes no room of what can start. A space is in no name of a slice.
+    So requests that can only be shown take nothing from those that can start. The space keeps the name unique.
     """
     return f"{slice_} in observed clusters" if slice_ else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Nodes that are held by a request that was decided: Provisioning, Provisioned or Releasing."""
+    """Nodes held by a decided request: Provisioning, Provisioned or Releasing."""
 
     key: str
     slice: str
@@ -125,12 +125,12 @@ class Lease:
     held_from: int
     start: int
     end: int
-    held_until: int  # end + drain, or later when cleaning takes longer
+    held_until: int  # end + drain, or later if cleaning takes longer
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The world at `now`. Pools, leases and requests are keyed by their own keys; their order means nothing."""
+    """The world at `now`. Pools, leases and requests are keyed by their keys; their order has no meaning."""
 
     now: int
     pools: Mapping[PoolKey, Pool]
@@ -140,7 +140,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where and when a waiting request is to start; `bound` are the nodes fixed already while planning."""
+    """Where and when a waiting request is to start; `bound` are nodes fixed during planning."""
 
     key: str
     pool: PoolKey
@@ -161,10 +161,10 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Displaced:
-    """A promise that was taken out while planning, and by what."""
+    """A promise that was taken out during planning, and the reason."""
 
     key: str
-    by: str  # key of the request that needed the room; empty when the promise could not hold any more
+    by: str  # key of the request that needed the nodes; empty if the promise could not hold any more
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,18 +178,18 @@ class Plan:
 
 
 class ChangeKind(StrEnum):
-    """Which part of a snapshot a change touched."""
+    """The part of a snapshot that a change affects."""
 
     REQUEST = "request"
     LEASE = "lease"
-    POOL = "pool"  # the whole pool: its openness, its times
-    NODE = "node"  # one node's windows, or its coming and going
+    POOL = "pool"  # the whole pool: open or not, its times
+    NODE = "node"  # one node: its windows, or its existence
     CLOCK = "clock"  # the controller was away
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One thing that differs between the snapshot last committed and this one, and can be undone alone."""
+    """One difference between the last committed snapshot and this one, which can be undone alone."""
 
     kind: ChangeKind
     key: str  # request or lease key; cluster/pool; cluster/pool/node

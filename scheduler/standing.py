@@ -1,9 +1,9 @@
-"""Whether a plan still is the plan when nothing but time has passed. Pure.
+"""Whether a plan is still valid after only time has passed. Pure.
 
-A plan that leaves every request where it was promised to be has nothing left to move: time takes early starts away and
-gives none. So a long queue is not planned again in each quiet cycle.
+If every request is where it was promised to be, nothing is left to move: time removes early starts and adds none. So
+a long queue is not planned again in each quiet cycle.
 
-Held by tests/scheduler/test_standing.py: what is said to stand is what planning again would give.
+Held by tests/scheduler/test_standing.py: a plan said to stand equals a new plan.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from scheduler.snapshot import Plan, Request, Snapshot
 
 
 def is_settled(snapshot: Snapshot, plan: Plan) -> bool:
-    """Whether everybody is where they were promised to be, or has no place at all.
+    """Whether every request is at its promise, or has none.
 
-    False where nodes have calendars of their own: which of them serve whom may follow from the time.
+    False with nodes that have calendars of their own: their assignment may depend on the time.
     """
     if plan.displaced or any(pool.windows for pool in snapshot.pools.values()):
         return False
@@ -29,7 +29,7 @@ def _is_kept(request: Request, plan: Plan) -> bool:
 
 
 def stands(was: Snapshot, plan: Plan, now: Snapshot) -> bool:
-    """Whether the plan of `was`, which is settled, is that of `now`. Costs a glance at each request."""
+    """Whether the settled plan of `was` is also the plan of `now`. O(requests)."""
     if now.now < was.now or now.leases != was.leases or now.pools != was.pools:
         return False
     if now.requests.keys() != was.requests.keys():

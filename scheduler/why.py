@@ -1,4 +1,4 @@
-"""What a waiting request waits for, in sentences, the nearest first."""
+"""What a waiting request waits for, in sentences, most direct reason first."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from scheduler.snapshot import FOREVER, Lease, Placement, Plan, Pool, Request, S
 from schemas.reading.units import format_instant, instant
 
 _NAMED = 5
-"""Leases and requests named one by one; more of a kind are counted, for a sentence has to be read."""
+"""Most leases and requests named one by one; the rest are counted, to keep the text readable."""
 
 
 def why(snapshot: Snapshot, plan: Plan, key: str) -> list[str]:
-    """Why the waiting request `key` does not start now; an empty list when it does."""
+    """Why the waiting request `key` does not start now; empty if it does."""
     request = snapshot.requests[key]
     if key in plan.refusals:
         refusal = plan.refusals[key]
@@ -37,9 +37,9 @@ def why(snapshot: Snapshot, plan: Plan, key: str) -> list[str]:
 
 def _wishes(snapshot: Snapshot, request: Request, placement: Placement) -> Iterator[str]:
     if request.not_before > snapshot.now:
-        yield f"It asks not to start before {_at(request.not_before)}."
+        yield f"It must not start before {_at(request.not_before)}, as requested."
     if request.promise is not None and not request.movable:
-        yield f"Its start mode keeps it at its promised start, {_at(placement.start)}."
+        yield f"Its start mode holds it until its promised start, {_at(placement.start)}."
 
 
 def _own_slice(snapshot: Snapshot, plan: Plan, request: Request, placement: Placement) -> Iterator[str]:
@@ -80,7 +80,7 @@ def _ahead(snapshot: Snapshot, plan: Plan, request: Request, placement: Placemen
         nodes = in_nodes(snapshot.requests[other.key].nodes)
         yield f"{other.key}, of higher rank, gets {nodes} from {_at(other.start)} to {_at(other.end)}."
     if len(ahead) > _NAMED:
-        yield f"{len(ahead) - _NAMED} more of higher rank start before it in the same pool."
+        yield f"{len(ahead) - _NAMED} more requests of higher rank start before it in the same pool."
 
 
 def _maintenance(snapshot: Snapshot, pool: Pool, placement: Placement) -> Iterator[str]:
@@ -90,9 +90,9 @@ def _maintenance(snapshot: Snapshot, pool: Pool, placement: Placement) -> Iterat
             if snapshot.now < window.end and window.begin < placement.start:
                 windows[window] = windows.get(window, 0) + 1
     for window, count in sorted(windows.items(), key=lambda entry: (entry[0].begin, entry[0].end)):
-        until = "until somebody frees it" if count == 1 else "until somebody frees them"
+        until = "until an admin frees it" if count == 1 else "until an admin frees them"
         when = until if window.end >= FOREVER else f"until {_at(window.end)}"
-        yield f"{in_nodes(count)} of {pool_name(pool)} {'is' if count == 1 else 'are'} out {when}."
+        yield f"{in_nodes(count)} of {pool_name(pool)} {'is' if count == 1 else 'are'} out of service {when}."
 
 
 def _before(plan: Plan, key: str) -> Iterator[Placement]:

@@ -1,9 +1,9 @@
-"""What can go wrong, by who must act.
+"""Errors, by who must act.
 
-A `UserError` is mended by editing a file or a command line, a `Waiting` mends itself at a known
-instant, a `Fault` is our or the world's trouble and is retried with back-off. `reason` is a stable
-CamelCase word for machines (all are listed in docs/operations.md); the text says where, what, and
-what to do, and never holds a secret.
+For a `UserError` a person must change a file or a command line, a `Waiting` ends by itself at a known instant, a
+`Fault` is a failure of ours or of the world and is retried with back-off. `reason` is a stable CamelCase identifier
+for machines (docs/operations.md lists all); the text says where, what, and what to do, and never contains a
+secret.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from datetime import datetime
 
 
 class EgsError(Exception):
-    """Root of every error this project raises on purpose."""
+    """Root of all errors that this project raises on purpose."""
 
     reason = "Error"
 
@@ -23,13 +23,13 @@ class EgsError(Exception):
 
 
 class UserError(EgsError):
-    """Somebody has to change a file or a command line."""
+    """A person must change a file or a command line."""
 
     reason = "BadInput"
 
 
 class Waiting(EgsError):  # noqa: N818 - nothing is wrong
-    """Nothing to do before `until`; the same call then goes on where it was."""
+    """Nothing to do before `until`; then the same call continues."""
 
     reason = "Busy"
 
@@ -39,6 +39,6 @@ class Waiting(EgsError):  # noqa: N818 - nothing is wrong
 
 
 class Fault(EgsError):  # noqa: N818 - the word of docs/vocabulary.md
-    """Trouble that may pass: retried with back-off, alarmed when it stays."""
+    """A failure that may pass: retried with back-off, alarmed if it stays."""
 
     reason = "Fault"

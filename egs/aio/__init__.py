@@ -6,7 +6,7 @@
     async for request in aio.watch(request_id, authenticated_session=auth):
         print(request.phase)
 
-A session serves both: what `egs.authenticate` gave can be used here, and the default of the process is the same.
+A session works for both: the result of `egs.authenticate` can be used here, and the default session is shared.
 """
 
 from __future__ import annotations
@@ -141,5 +141,5 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    """The interface alone."""
+    """The public interface."""
     return sorted(__all__)

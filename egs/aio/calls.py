@@ -1,4 +1,4 @@
-"""Every function of `egs.aio`: a script of `egs.asking`, carried out in an event loop."""
+"""Every function of `egs.aio`: a script of `egs.asking`, run in an event loop."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def coroutine(build: Callable[P, Script[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
-    """The coroutine function that carries out what `build` makes."""
+    """The coroutine function that runs the script of `build`."""
 
     @functools.wraps(build)
     async def function(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -27,7 +27,7 @@ def coroutine(build: Callable[P, Script[T]]) -> Callable[P, Coroutine[Any, Any, 
 
 
 def iterating(build: Callable[P, Feed[T]]) -> Callable[P, AsyncIterator[T]]:
-    """The function that gives, one after the other, what `build` gives."""
+    """The function that iterates over the feed of `build`."""
 
     @functools.wraps(build)
     def function(*args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:

@@ -1,6 +1,6 @@
-"""Carries out the steps of scripts in an event loop; `egs.transport` is its twin.
+"""Runs scripts in an event loop; `egs.transport` is its synchronous twin.
 
-Sockets and the lock of a renewal belong to one loop each: a session may be used in several.
+Sockets and the renewal lock belong to one loop each; a session may be used in several.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @dataclass
 class _Pool:
-    """What a connection has in one event loop."""
+    """What a connection keeps for one event loop."""
 
     loop: ref[asyncio.AbstractEventLoop]
     client: httpx.AsyncClient = field(default_factory=lambda: httpx.AsyncClient(headers=HEADERS))
@@ -30,7 +30,7 @@ class _Pool:
 
 
 async def run(script: Script[T]) -> T:
-    """The result of a script."""
+    """Run a script; returns its result."""
     wires = _Wires()
     try:
         step = next(script)
@@ -47,7 +47,7 @@ async def run(script: Script[T]) -> T:
 
 
 async def feed(script: Feed[T]) -> AsyncIterator[T]:
-    """What a feed gives; its stream is closed when nobody reads on."""
+    """Iterate over a feed; its stream is closed when the caller stops."""
     wires = _Wires()
     try:
         step = next(script)
@@ -92,7 +92,7 @@ class _Wires:
         raise TypeError(f"no such step: {step!r}")
 
     async def close(self) -> None:
-        """Let go of the stream."""
+        """Close the stream."""
         if self._stream is not None:
             await self._stream.aclose()
         self._stream = None
@@ -134,7 +134,7 @@ def _pool(connection: Connection) -> _Pool:
     loop = asyncio.get_running_loop()
     pool: _Pool = connection.pool(id(loop), lambda: _Pool(ref(loop)))
     if pool.loop() is not loop:
-        # Another loop that is gone had this one's number: its sockets went with it.
+        # An earlier, closed loop had the same id: its sockets are gone.
         connection.forget(id(loop))
         return _pool(connection)
     return pool

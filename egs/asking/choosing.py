@@ -1,4 +1,4 @@
-"""GPU requests by what is left to the planner: the cluster, the shape, both or neither.
+"""GPU requests by what the planner may choose: the cluster, the shape, both or neither.
 
 Held by tests/egs/test_sdk_requests.py.
 """
@@ -28,7 +28,7 @@ def request_gpu_with_auto_selection(  # noqa: PLR0913 - the vendor's signature
     enable_eviction: bool | None = None,
     authenticated_session: AuthenticatedSession | None = None,
 ) -> Script[str]:
-    """Ask for GPU nodes of any shape in any cluster of the workspace; gives the id of the request.
+    """Request GPU nodes of any shape in any cluster of the workspace; returns the id of the request.
 
     Example:
         >>> egs.request_gpu_with_auto_selection(
@@ -59,7 +59,7 @@ def request_gpu_with_auto_gpu_selection(  # noqa: PLR0913 - the vendor's signatu
     enable_eviction: bool | None = None,
     authenticated_session: AuthenticatedSession | None = None,
 ) -> Script[str]:
-    """Ask for GPU nodes of any shape in the named clusters; gives the id of the request.
+    """Request GPU nodes of any shape in the named clusters; returns the id of the request.
 
     Example:
         >>> egs.request_gpu_with_auto_gpu_selection(
@@ -89,7 +89,7 @@ def request_gpu_with_auto_cluster(  # noqa: PLR0913 - the vendor's signature
     enable_eviction: bool | None = None,
     authenticated_session: AuthenticatedSession | None = None,
 ) -> Script[str]:
-    """Ask for GPU nodes of a shape in any cluster of the workspace; gives the id of the request.
+    """Request GPU nodes of a shape in any cluster of the workspace; returns the id of the request.
 
     Example:
         >>> egs.request_gpu_with_auto_cluster(
@@ -121,7 +121,7 @@ def request_gpu_with_manual_selection(  # noqa: PLR0913 - the vendor's signature
     enable_eviction: bool | None = None,
     authenticated_session: AuthenticatedSession | None = None,
 ) -> Script[str]:
-    """Ask for GPU nodes of a shape in one cluster; gives the id of the request.
+    """Request GPU nodes of a shape in one cluster; returns the id of the request.
 
     Example:
         >>> egs.request_gpu_with_manual_selection(

@@ -26,7 +26,7 @@ WORKSPACE = f"{API}/slice-workspace"
 
 
 class WorkspaceMore(TypedDict, total=False):
-    """What a new workspace may say beyond the documented arguments, as it is called on the wire."""
+    """Further keywords of `create_workspace`, under their names on the wire."""
 
     description: str
     members: Sequence[str]
@@ -39,7 +39,7 @@ def inventory(
 ) -> Script[ListInventoryResponse]:
     """The GPU nodes that the caller's workspaces may use. `inventory(auth)` and `inventory(None, auth)` are the same.
 
-    By index and as a list the managed nodes, which requests can get; also `.managed_nodes` and `.unmanaged_nodes`.
+    Index and list give the managed nodes, which requests can get; also as `.managed_nodes` and `.unmanaged_nodes`.
 
     Example:
         >>> nodes = egs.inventory(None, auth)
@@ -77,15 +77,15 @@ def create_workspace(
     authenticated_session: AuthenticatedSession | None = None,
     **more: Unpack[WorkspaceMore],
 ) -> Script[str]:
-    """Make a workspace, or ask for one where the caller is no admin; gives its name.
+    """Make a workspace, or request one if the caller is not an admin; returns its name.
 
-    The name is text that also has `.change`: where the wish is now. `username` and `email` are whose it will be.
+    The name is a string with `.change`: where the change is now. `username` and `email` name the owner.
     Further keywords: `description`, `members`, `quotaGPUs`, `maxClusters`.
 
     Raises:
-        WorkspaceAlreadyExists: there is one of this name.
-        BadParameters: what was asked makes no sense; the message says what would.
-        Unauthorized: the caller may not.
+        WorkspaceAlreadyExists: a workspace with this name exists.
+        BadParameters: an argument is not valid; the message says what would be.
+        Unauthorized: the caller may not do this.
 
     Example:
         >>> egs.create_workspace("speech", ["east"], ["speech-dev"], "Cy", "cy@example.com", auth)
@@ -110,7 +110,7 @@ def update_workspace(
     namespaces: Sequence[str] | None = None,
     authenticated_session: AuthenticatedSession | None = None,
 ) -> Script[str]:
-    """Give a workspace other clusters or namespaces; None keeps those it has. Gives its name.
+    """Change a workspace's clusters or namespaces; None keeps the current ones. Returns its name.
 
     Raises ResourceNotFound (a ValueError) and BadParameters.
 
@@ -129,9 +129,9 @@ def update_workspace(
 def detach_cluster_from_workspace(
     workspace_name: str, cluster_name: str, authenticated_session: AuthenticatedSession | None = None
 ) -> Script[str]:
-    """Take a cluster from a workspace; gives the workspace's name.
+    """Remove a cluster from a workspace; returns the workspace's name.
 
-    Raises ResourceNotFound or BadParameters, both ValueErrors: it is not there, or it is the last.
+    Raises ResourceNotFound or BadParameters, both ValueErrors: it does not span the cluster, or it is the last one.
 
     Example:
         >>> egs.detach_cluster_from_workspace("vision", "west", auth)
@@ -146,7 +146,7 @@ def detach_cluster_from_workspace(
 def delete_workspace(
     workspace_name: str, authenticated_session: AuthenticatedSession | None = None
 ) -> Script[DeleteWorkspaceResponse]:
-    """Delete a workspace, with its namespaces and all that is in them. Raises Conflict while a request is not over.
+    """Delete a workspace with its namespaces and their content. Raises Conflict while one of its requests is not over.
 
     Example:
         >>> egs.delete_workspace("nlp", auth).workspace_name
@@ -189,9 +189,9 @@ def get_workspace(
 def get_workspace_kubeconfig(
     workspace_name: str, cluster_name: str, authenticated_session: AuthenticatedSession | None = None
 ) -> Script[str]:
-    """A kubeconfig for the workspace's namespaces in a cluster, as YAML; its token lives a short time.
+    """A kubeconfig for the workspace's namespaces in a cluster, as YAML, with a short-lived token.
 
-    Raises BadParameters for a cluster that has no Kubernetes behind it, ResourceNotFound for one it does not span.
+    Raises BadParameters for a simulated cluster, ResourceNotFound for one that the workspace does not span.
     """
     body = {"workspaceName": workspace_name, "clusterName": cluster_name}
     session = get_authenticated_session(authenticated_session)

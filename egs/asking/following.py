@@ -1,7 +1,7 @@
 """Follow requests and events as they change.
 
-`watch` is a live stream that is opened again where it broke off, and tells each state once; `wait_for` asks again and
-again instead, so that its time limit holds to the second whatever lies between client and server.
+`watch` is a live stream that is reopened when it breaks, and gives each state once; `wait_for` polls instead, so that
+its timeout is exact whatever lies between client and server.
 
 Held by tests/egs/test_sdk_following.py.
 """
@@ -26,11 +26,11 @@ from egs.sse import Message, Parser
 from egs.steps import Answer, Feed, Give, NextChunk, Pause, Script, Unreached
 
 NOT_SEEN = "NotSeenYet"
-"""Reason of a request that the controller has not answered yet; older servers call its phase PendingApproval."""
-GONE, GONE_TEXT = "FileGone", "cancelled: its file is gone"
-"""How the server tells of a request that waited and whose file is gone."""
+"""Reason of a request that the controller has not seen yet; older servers give the phase PendingApproval."""
+GONE, GONE_TEXT = "FileGone", "cancelled: its file was deleted"
+"""How the server reports a waiting request whose file was deleted."""
 FIRST_LOOK_S, SELDOMEST_LOOK_S = 0.25, 5.0
-"""A server reads the repository every few seconds; more looks see nothing more."""
+"""A server reads the repository every few seconds; faster polling sees nothing more."""
 
 
 def wait_for(
@@ -39,16 +39,16 @@ def wait_for(
     timeout: float | None = None,
     authenticated_session: AuthenticatedSession | None = None,
 ) -> Script[GpuRequestData]:
-    """The request once it is in that phase, or past it; `timeout` in seconds, None: however long it takes.
+    """The request once it has reached that phase or a later one; `timeout` in seconds, None: no limit.
 
     `phase` is one of ours (Queued, Provisioning, Provisioned, Completed, Cancelled, …) or a documented provisioning
     status (Successful, Complete).
 
     Raises:
-        PhaseNotReached: the request is over and was never there; `.request` is how it ended. A request that waited
-            and whose file is gone is Cancelled.
-        WaitTimedOut: not in time (a TimeoutError); `.request` is how it was when last seen.
-        ResourceNotFound: there was no such request, or the caller may not see it.
+        PhaseNotReached: the request ended without reaching it; `.request` is its last state. A waiting request whose
+            file was deleted is Cancelled.
+        WaitTimedOut: not in time (a TimeoutError); `.request` is its last seen state.
+        ResourceNotFound: there is no such request, or the caller may not see it.
 
     Example:
         >>> egs.wait_for(request_id, "Queued", timeout=60, authenticated_session=auth).phase
@@ -56,7 +56,7 @@ def wait_for(
     """
     wanted = SAME_PHASE.get(phase, phase)
     if wanted not in LIFE and wanted not in OVER:
-        raise BadParameters(f"there is no phase {phase}; there are {', '.join(sorted({*LIFE, *OVER}))}")
+        raise BadParameters(f"there is no phase {phase}; choose from {', '.join(sorted({*LIFE, *OVER}))}")
     return _awaited(request_id, wanted, timeout, authenticated_session)
 
 
@@ -90,9 +90,9 @@ def _gone(
     given: AuthenticatedSession | None,
     error: ResourceNotFound,
 ) -> Script[GpuRequestData]:
-    """How a request ended that is not there any more: cancelled if it waited. Raises `error` where nobody knows.
+    """The end of a request that does not exist any more: cancelled if it waited. Raises `error` if unknown.
 
-    `last` is how it was when last seen; of one that was never seen, events say whether it was cancelled.
+    `last` is its last seen state; if it was never seen, events say whether it was cancelled.
     """
     session = get_authenticated_session(given)
     if last is None:
@@ -105,7 +105,7 @@ def _gone(
             request_id=request_id, name=row.request, workspace_name=row.request.partition("/")[0]
         )
     elif last.phase in LIFE[:3]:
-        try:  # of a workspace that the caller may not see any more, requests are not there either
+        try:  # if the caller has lost access to the workspace, its requests are missing for that reason
             yield from call(
                 session, Ask("GET", f"{API}/gpr/list", {"sliceName": last.workspace_name, "limit": 1})
             )
@@ -118,7 +118,7 @@ def _gone(
 
 
 def has_reached(request: GpuRequestData, wanted: str) -> bool:
-    """Whether a request is there, or further; raises PhaseNotReached when it will never be."""
+    """Whether a request has reached that phase or a later one; raises PhaseNotReached if it never will."""
     if request.reason == NOT_SEEN:
         return wanted == LIFE[0]
     if request.phase == wanted:
@@ -138,10 +138,10 @@ def watch(
     workspace_name: str | None = None,
     authenticated_session: AuthenticatedSession | None = None,
 ) -> Feed[GpuRequestData]:
-    """How a request, or each of a workspace, is now, and again whenever that changes.
+    """The state of a request, or of each request of a workspace, now and after every change.
 
-    Ends by itself when the one request is over, also when it is cancelled; a workspace's goes on until nobody reads
-    on. A stream that breaks is opened again; raises ServerUnreachable when that fails again and again.
+    Ends when the one request is over, also when it is cancelled; for a workspace it continues until the caller stops.
+    A broken stream is reopened; raises ServerUnreachable if that fails repeatedly.
 
     Example:
         >>> for request in egs.watch(request_id, authenticated_session=auth):
@@ -150,7 +150,7 @@ def watch(
         Queued
     """
     if (request_id is None) == (workspace_name is None):
-        raise BadParameters("watch one thing: give request_id, or workspace_name")
+        raise BadParameters("watch needs either request_id or workspace_name")
     if request_id is not None:
         ask = Ask("GET", f"{API}/gpr/watch", {"gprId": request_id})
     else:
@@ -177,7 +177,7 @@ def _watched(ask: Ask, is_single: bool, given: AuthenticatedSession | None) -> F
         data = json.loads(message.data)
         request = read_gpr(data)
         if told.get(request.request_id) == data:
-            continue  # a stream that was opened again begins with what is so now
+            continue  # a reopened stream begins with the current state
         told[request.request_id] = data
         last = request
         yield Give(request)
@@ -192,7 +192,7 @@ def watch_events(
     *,
     reason: str | None = None,
 ) -> Feed[EventRow]:
-    """What happens from now on, as it happens; goes on until nobody reads on. Raises as `watch` does."""
+    """Events from now on, as they happen, until the caller stops. Raises as `watch` does."""
     params = {"slice": workspace_name, "gpr": request_id, "reason": reason}
     return _happening(Ask("GET", f"{API}/events/stream", params), authenticated_session)
 
@@ -205,7 +205,7 @@ def _happening(ask: Ask, given: AuthenticatedSession | None) -> Feed[EventRow]:
 
 
 class Stream:
-    """A stream of server-sent events that is opened again where it broke off."""
+    """A stream of server-sent events that is reopened when it breaks."""
 
     def __init__(self, connection: Connection, ask: Ask) -> None:
         self._connection = connection
@@ -216,7 +216,7 @@ class Stream:
         self._failures = 0
 
     def message(self) -> Script[Message]:
-        """The next one. Raises ServerUnreachable when it cannot be opened again and again, or what was refused."""
+        """The next message. Raises ServerUnreachable after repeated failures, or the server's refusal."""
         while not self._ready:
             if not self._is_open:
                 yield from self._open()
@@ -228,7 +228,7 @@ class Stream:
         return self._ready.popleft()
 
     def _heard(self, chunk: bytes | None) -> None:
-        """Some bytes; None: it ended. Of an `error` the reason is asked for by opening the stream again."""
+        """Some bytes; None: the end. After an `error` event the stream is opened again to get the reason."""
         found = [] if chunk is None else list(self._parser.feed(chunk))
         if chunk is None or any(message.event == "error" for message in found):
             self._broke()
@@ -259,7 +259,7 @@ class Stream:
             raise ServerUnreachable(self._connection.address, why)
 
     def _broke(self) -> None:
-        """It ended or broke; what was half said is lost, and comes again."""
+        """The stream ended or broke; an incomplete message is dropped, and comes again."""
         self._is_open = False
-        self._failed(f"the stream from {self._connection.address} breaks off as it begins")
+        self._failed(f"the stream from {self._connection.address} breaks at its start")
         self._parser = Parser(self._parser.last_id, self._parser.retry_s)

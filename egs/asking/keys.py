@@ -26,10 +26,10 @@ def create_api_key(  # noqa: PLR0913 - the vendor's signature
     workspace_name: str | None = None,
     authenticated_session: AuthenticatedSession | None = None,
 ) -> Script[str]:
-    """A new API key: its text, which nobody can show again. `role` is Owner, Editor or Viewer.
+    """Make an API key; returns its text, which is shown only once. `role` is Owner, Editor or Viewer.
 
     `validity` is its last day, `YYYY-MM-DD`; empty: tomorrow (UTC). Editors and Viewers need `workspace_name`.
-    Whose key it is follows from the caller unless `username` names somebody else, which only admins may.
+    The key acts for the caller, unless an admin names another person as `username`.
 
     Raises BadParameters (a ValueError) and Unauthorized.
 
@@ -40,16 +40,16 @@ def create_api_key(  # noqa: PLR0913 - the vendor's signature
         'Editor'
     """
     if role not in ROLES:
-        raise BadParameters(f"there is no role {role}; there are {', '.join(ROLES)}")
+        raise BadParameters(f"there is no role {role}; choose from {', '.join(ROLES)}")
     if role != "Owner" and not workspace_name:
-        raise BadParameters(f"a key of role {role} is for one workspace: give workspace_name")
+        raise BadParameters(f"a key with role {role} needs a workspace: give workspace_name")
     body = {"name": name, "role": role, "validity": validity, "username": username}
     body |= {"description": description} | ({"workspaceName": workspace_name} if workspace_name else {})
     return _created(body, authenticated_session)
 
 
 def _created(body: dict[str, Any], session: AuthenticatedSession | None) -> Script[str]:
-    # The secret is in this one answer: the same key asked for again could not be told it.
+    # Only this answer holds the secret: a repeated call could not return it.
     ask = Ask("POST", KEY, body=body, retry="once")
     data = yield from call(get_authenticated_session(session), ask)
     return str(data["apiKey"])
@@ -58,7 +58,7 @@ def _created(body: dict[str, Any], session: AuthenticatedSession | None) -> Scri
 def create_owner_api_key(
     *, egs_endpoint: str, egs_token: str, name: str, username: str, validity: str = "", description: str = ""
 ) -> Script[str]:
-    """A key of role Owner, by a token instead of a session; good until tomorrow (UTC) where nothing else is said."""
+    """Make a key of role Owner with a token instead of a session; by default valid until tomorrow (UTC)."""
     session = yield from authenticate(egs_endpoint, access_token=egs_token)
     return (yield from create_api_key(name, "Owner", validity, username, description, None, session))
 
@@ -69,7 +69,7 @@ def delete_api_key(
     *,
     name: str | None = None,
 ) -> Script[dict[str, Any]]:
-    """End a key, by its text or by its name: it opens nothing any more, and stays on record. Gives what was ended.
+    """Revoke a key, by its text or its name; it stays on record. Returns the revoked key.
 
     Example:
         >>> egs.delete_api_key(name="bo-viewer", authenticated_session=auth)["name"]
@@ -84,7 +84,7 @@ def delete_api_key(
 def list_api_keys(
     workspace_name: str | None = None, authenticated_session: AuthenticatedSession | None = None
 ) -> Script[dict[str, Any]]:
-    """The keys that the caller may see, without their texts: `{"apiKeys": [...]}`.
+    """The keys visible to the caller, without their texts: `{"apiKeys": [...]}`.
 
     Example:
         >>> sorted(egs.list_api_keys(authenticated_session=auth))

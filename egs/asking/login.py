@@ -24,15 +24,15 @@ def authenticate(
     *,
     patience: Patience | None = None,
 ) -> Script[AuthenticatedSession]:
-    """A session with the server at `endpoint`, by an API key, or by a token of the server or the identity provider.
+    """Log in to the server at `endpoint`, with an API key, or a token of the server or the identity provider.
 
-    `sdk_default=True` makes it the session of every call of this process that is given none. The third and the
-    fourth argument may also stand the other way round. `patience` has the timeouts and the number of tries.
+    `sdk_default=True` makes the session the default for calls of this process. The third and fourth argument may be
+    swapped. `patience` has the timeouts and the number of tries.
 
     Raises:
-        ServerUnreachable: nobody answers there; `.address` says where.
-        ApiKeyInvalid, ApiKeyNotFound, ApiKeyRevoked, ApiKeyExpired: the key opens nothing, and why.
-        Unauthorized: the token opens nothing.
+        ServerUnreachable: no server answers; `.address` says where.
+        ApiKeyInvalid, ApiKeyNotFound, ApiKeyRevoked, ApiKeyExpired: the key is not accepted, and why.
+        Unauthorized: the token is not accepted.
 
     Example:
         >>> auth = egs.authenticate(endpoint, api_key, sdk_default=True)
@@ -44,7 +44,7 @@ def authenticate(
     if isinstance(sdk_default, str) or isinstance(access_token, bool):
         token, is_default = sdk_default or None, bool(access_token)
     if (api_key is None) == (token is None):
-        raise BadParameters("authenticate with one of api_key and access_token")
+        raise BadParameters("authenticate needs exactly one of api_key and access_token")
     if api_key is not None:
         return _by_key(endpoint, api_key, is_default, patience or Patience())
     return _by_token(endpoint, token, is_default, patience or Patience())
@@ -61,7 +61,7 @@ def _by_key(
 def _by_token(
     endpoint: str, token: str, is_default: bool, patience: Patience
 ) -> Script[AuthenticatedSession]:
-    """First as a token of the server's own, then as one of its identity provider's."""
+    """Try it as a token of the server, then as one of its identity provider."""
     connection = Connection(endpoint, {}, patience)
     connection.token = Token(token, math.inf)
     answer = yield from exchange(connection, Ask("GET", f"{API}/auth"))

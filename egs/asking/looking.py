@@ -1,4 +1,4 @@
-"""Wait times, the queue, approvals, events, reasons, reports: what people look at before and after they ask.
+"""Wait times, the queue, approvals, events, reasons and reports.
 
 Held by tests/egs/test_sdk_requests.py.
 """
@@ -38,11 +38,11 @@ def wait_time(  # noqa: PLR0913 - each says something of the request that is ask
     max_wait: Span | None = None,
     template_name: str | None = None,
 ) -> Script[Items[WaitTime]]:
-    """When such a request would start, by pool, the earliest first; files nothing.
+    """When such a request would start, by pool, earliest first; files nothing.
 
-    Takes what says how much, of what, where, how urgently and from when; what else a request says (its name, idle
-    timeout, model, eviction, requeue) moves no start. `template_name` fills in what is not given. Empty where no pool
-    could ever hold it: `.message` then says why, and what would fit.
+    Takes the arguments that affect the start; the others of a request (name, idle timeout, model, eviction, requeue)
+    do not. `template_name` gives defaults. The result is empty if no pool could ever hold the request: `.message` then
+    says why, and what would fit.
 
     Example:
         >>> quotes = egs.wait_time("vision", 2, 8, "6h", auth, gpu_shape="H100-80GB")
@@ -66,7 +66,7 @@ def queue(
     cluster_name: str | None = None,
     authenticated_session: AuthenticatedSession | None = None,
 ) -> Script[Items[QueueRow]]:
-    """Who waits, in the order of service: one's own workspaces', for admins everybody's.
+    """Waiting requests in order of service: of the caller's workspaces, for admins all.
 
     Example:
         >>> egs.queue(authenticated_session=auth)[0].gpr_id
@@ -103,9 +103,9 @@ def events(  # noqa: PLR0913 - each narrows the search
     until: datetime | str | None = None,
     limit: int | None = 100,
 ) -> Script[Items[EventRow]]:
-    """What happened, newest first; at most `limit` events (None: all).
+    """Past events, newest first; at most `limit` events (None: all).
 
-    `since` and `until` are instants, or texts as `egs get events` takes them; `text` is looked for in the messages.
+    `since` and `until` are instants, or texts as in `egs get events`; `text` is searched for in the messages.
 
     Example:
         >>> egs.events(request_id=request_id, authenticated_session=auth)[-1].reason
@@ -124,7 +124,7 @@ def events(  # noqa: PLR0913 - each narrows the search
 
 
 def insights(days: int = 14, authenticated_session: AuthenticatedSession | None = None) -> Script[Answered]:
-    """Demand, waits, use, and how good estimates were: the report of `egs insights -o json`.
+    """Demand, waits, use, and accuracy of estimates: the report of `egs insights -o json`.
 
     Example:
         >>> sorted(egs.insights(7, auth))
@@ -136,7 +136,7 @@ def insights(days: int = 14, authenticated_session: AuthenticatedSession | None 
 def workloads(
     workspace_name: str | None = None, authenticated_session: AuthenticatedSession | None = None
 ) -> Script[Items[Workload]]:
-    """What runs on the nodes: models, GPUs, health, since when they are idle, cost so far."""
+    """What runs on the nodes: models, GPUs, health, since when idle, cost so far."""
     session = get_authenticated_session(authenticated_session)
     rows = yield from pages(session, f"{API}/workloads", {"sliceName": workspace_name})
     return each(Workload)(rows)
@@ -155,7 +155,7 @@ def usage(authenticated_session: AuthenticatedSession | None = None) -> Script[I
 
 
 def schedule(authenticated_session: AuthenticatedSession | None = None) -> Script[Answered]:
-    """Who starts when and where: the report of `egs plan -o json`."""
+    """Which request starts when and where: the report of `egs plan -o json`."""
     return _report(f"{API}/plan", {}, authenticated_session)
 
 
@@ -172,7 +172,7 @@ def problems(authenticated_session: AuthenticatedSession | None = None) -> Scrip
 
 
 def write_status(write_id: str, authenticated_session: AuthenticatedSession | None = None) -> Script[Change]:
-    """What became of a change that was `accepted`, by its `.change.url` or the id at the end of that."""
+    """The outcome of an `accepted` change, by its `.change.url` or the id at its end."""
     session = get_authenticated_session(authenticated_session)
     data = yield from call(session, Ask("GET", f"{API}/writes/{write_id.rpartition('/')[2]}"))
     return of(Change, data.get("change") or data)
@@ -187,7 +187,7 @@ def _report(
 
 
 def approvals(authenticated_session: AuthenticatedSession | None = None) -> Script[Items[ApprovalRow]]:
-    """Requests that wait for an admin's word.
+    """Requests that wait for an admin.
 
     Example:
         >>> egs.approvals(auth)
@@ -199,7 +199,7 @@ def approvals(authenticated_session: AuthenticatedSession | None = None) -> Scri
 
 
 class ApprovalFields(TypedDict, total=False):
-    """What an admin's yes may say beside the reason, as it is called on the wire."""
+    """Further keywords of an approval, under their names on the wire."""
 
     limit: Mapping[str, Any] | None
     notAfter: str | None
@@ -213,13 +213,13 @@ def approve(
     authenticated_session: AuthenticatedSession | None = None,
     **more: Unpack[ApprovalFields],
 ) -> Script[Change]:
-    """An admin's yes to a request as it was looked at: `spec_digest` is what `approvals` or `gpu_request_status`
-    gave. Without it the request is read first and approved as it reads then, whatever was looked at before. Further
-    keywords: `limit`, `notAfter`, `rule="extension"` with `limit={"extend": "2h"}` for grace beyond
-    the project's bound.
+    """Approve a request as it was looked at: `spec_digest` comes from `approvals` or `gpu_request_status`.
+    Without it the request is read and approved as it is now, whatever was looked at before. Further keywords: `limit`,
+    `notAfter`, and `rule="extension"` with `limit={"extend": "2h"}` for grace beyond
+    the project's limit.
 
-    Raises Unauthorized: the caller is no admin, or wrote the request; Conflict: it reads otherwise by now, `data` says
-    how; WrongState or Conflict: nobody waits for that word.
+    Raises Unauthorized: the caller is not an admin, or wrote the request; Conflict: the request has changed since,
+    `data` has the details; WrongState or Conflict: no decision is needed.
     """
     word = {"decision": "approve", "reason": reason, **more}
     return _decided(request_id, spec_digest, word, authenticated_session)
@@ -231,7 +231,7 @@ def reject(
     reason: str = "",
     authenticated_session: AuthenticatedSession | None = None,
 ) -> Script[Change]:
-    """An admin's no to a request as it was looked at. Takes `spec_digest` and raises as `approve` does."""
+    """Reject a request as it was looked at. Takes `spec_digest` and raises as `approve` does."""
     return _decided(request_id, spec_digest, {"decision": "reject", "reason": reason}, authenticated_session)
 
 

@@ -1,4 +1,4 @@
-"""GPU requests: file, change, end, look at one or all of a workspace's.
+"""GPU requests: file, change, end and read them.
 
 Held by tests/egs/test_sdk_requests.py and tests/egs/test_seed_examples.py.
 """
@@ -11,7 +11,7 @@ from typing import Any, Unpack, overload
 
 from egs.arguments import check
 from egs.asking.paging import pages
-from egs.asking.wishes import More, Span, Wish, gpr_body, priority_in_range, span_text
+from egs.asking.wishes import More, RequestFields, Span, gpr_body, priority_in_range, span_text
 from egs.calling import API, Ask, call
 from egs.data.gpr import GpuRequestData, read_gpr
 from egs.data.records import Change, Items, Named, each, of
@@ -21,7 +21,7 @@ from egs.steps import Script
 
 GPR = f"{API}/gpr"
 UNCHANGED = "Unchanged"
-"""The server's word for a request that says already what it is to say: whoever asks for that has it."""
+"""The server's key for a request that is already as wanted; the call then succeeds."""
 
 
 @overload
@@ -74,22 +74,22 @@ def request_gpu(  # a documented signature
     **more: Unpack[More],
 ) -> Script[str]: ...
 def request_gpu(*args: Any, **kwargs: Any) -> Any:
-    """Ask for GPU nodes; gives the id of the request.
+    """Request GPU nodes; returns the id of the request.
 
     Positional as documented: `request_name, workspace_name, cluster_name, node_count, gpu_per_node_count,
     memory_per_gpu, instance_type, gpu_shape, exit_duration, priority, authenticated_session=None`; with
     `idle_timeout_duration, enforce_idle_timeout, enable_eviction, requeue_on_failure` before the session; or by
     keywords, where cluster, machine type, shape, memory and priority may be left out.
 
-    `memory_per_gpu` is in GB, and above 4096 in MiB. `priority` is low 1-100, medium 101-200, high 201-300; more is
-    taken as 300 with a `PriorityClamped` warning. Further keywords: `preferred_clusters`, `enable_rdma`,
+    `memory_per_gpu` is in GB, and above 4096 in MiB. `priority` is low 1-100, medium 101-200, high 201-300; a higher
+    value is set to 300 with a `PriorityClamped` warning. Further keywords: `preferred_clusters`, `enable_rdma`,
     `enable_secondary_network`, `template_name`, `not_before`, `start`, `prefer`, `max_wait`, `model`, `name`.
 
-    The id is text that also has `.change`: where the request is now (on main, or asking to be merged).
+    The id is a string with `.change`: where the request is now (on main, or proposed for merging).
 
     Raises:
         Unauthorized: the caller may not file requests for that workspace.
-        BadParameters: what was asked makes no sense; the message says what would.
+        BadParameters: an argument is not valid; the message says what would be.
         ResourceNotFound: there is no such workspace.
 
     Example:
@@ -153,34 +153,36 @@ LONG = (
     SESSION,
 )
 TRIES = 3
-"""How often a release asks again of a request that gets its nodes, or loses them, between two questions."""
+"""How often a release retries while the request gets or loses its nodes between two calls."""
 NEEDED = ("request_name", "workspace_name", "node_count", "gpu_per_node_count", "exit_duration")
 
 
 def _documented_signature() -> inspect.Signature:
-    """What help() and editors show: the documented order, then what is given by keyword alone."""
+    """The signature for help() and editors: the documented order, then keyword-only arguments."""
     param, kinds = inspect.Parameter, inspect.Parameter
     first = [param(n, kinds.POSITIONAL_OR_KEYWORD, annotation=_shown(n)) for n in TEN]
     session = param(
         SESSION, kinds.POSITIONAL_OR_KEYWORD, default=None, annotation="AuthenticatedSession | None"
     )
     rest = [
-        param(n, kinds.KEYWORD_ONLY, default=None, annotation=Wish.__annotations__[n].__forward_arg__)
+        param(
+            n, kinds.KEYWORD_ONLY, default=None, annotation=RequestFields.__annotations__[n].__forward_arg__
+        )
         for n in More.__annotations__
     ]
     return inspect.Signature([*first, session, *rest], return_annotation="Script[str]")
 
 
 def _shown(argument: str) -> str:
-    """The type of a documented argument; None says nothing, so it is not shown."""
-    return str(Wish.__annotations__[argument].__forward_arg__).removesuffix(" | None")
+    """The type of a documented argument; None is left out, since it only means absent."""
+    return str(RequestFields.__annotations__[argument].__forward_arg__).removesuffix(" | None")
 
 
 request_gpu.__signature__ = _documented_signature()  # type: ignore[attr-defined]
 
 
 def file_request(said: dict[str, Any], session: AuthenticatedSession | None) -> Script[str]:
-    """Everything that is wrong with the arguments is told before anything is sent."""
+    """All problems of the arguments are reported before anything is sent."""
     return _filed(Ask("POST", GPR, body=gpr_body(said)), session)
 
 
@@ -192,7 +194,7 @@ def _filed(ask: Ask, session: AuthenticatedSession | None) -> Script[str]:
 def cancel_gpu_request(
     request_id: str, authenticated_session: AuthenticatedSession | None = None
 ) -> Script[None]:
-    """Take back a request that holds no nodes yet. One that gets them at this moment ends, too.
+    """Cancel a request that holds no nodes yet. If it gets nodes at this moment, it ends too.
 
     Raises:
         GpuAlreadyProvisioned: it holds nodes: release it.
@@ -214,9 +216,9 @@ def update_gpu_request_priority(
     *,
     new_priority: int | None = None,
 ) -> Script[None]:
-    """Give a waiting request another priority; `new_prority` is spelt as documented, `new_priority` is the same.
+    """Change the priority of a waiting request; `new_prority` is spelt as documented, `new_priority` is the same.
 
-    Above 300 it is taken as 300 with a `PriorityClamped` warning.
+    Above 300 it is set to 300 with a `PriorityClamped` warning.
 
     Raises:
         GpuAlreadyProvisioned: it holds nodes already.
@@ -235,7 +237,7 @@ def update_gpu_request_priority(
 def update_gpu_request_name(
     request_id: str, new_name: str, authenticated_session: AuthenticatedSession | None = None
 ) -> Script[None]:
-    """Show a waiting request under another name.
+    """Change the display name of a waiting request.
 
     Raises:
         GpuAlreadyProvisioned: it holds nodes already.
@@ -249,7 +251,7 @@ def update_gpu_request_name(
 
 
 def release_gpu(request_id: str, authenticated_session: AuthenticatedSession | None = None) -> Script[None]:
-    """Give the nodes of a request back before its end. One that still waits is cancelled: it never gets any.
+    """Give the nodes of a request back before its end. A waiting request is cancelled.
 
     Raises:
         GpuAlreadyReleased: it gave them back already, or is over.
@@ -268,7 +270,7 @@ def release_gpu(request_id: str, authenticated_session: AuthenticatedSession | N
             return
         try:
             yield from cancel_gpu_request(request_id, authenticated_session)
-        except GpuAlreadyProvisioned as error:  # it has got its nodes between the two
+        except GpuAlreadyProvisioned as error:  # it got its nodes between the two calls
             last = error
         else:
             return
@@ -278,7 +280,7 @@ def release_gpu(request_id: str, authenticated_session: AuthenticatedSession | N
 def restore_gpu_request(
     request_id: str, authenticated_session: AuthenticatedSession | None = None
 ) -> Script[Change]:
-    """Write a request's file back as it counts, where it is gone, broken, or says other terms than the lease has.
+    """Restore a request's file with the terms in force, if it is missing, broken, or differs from the lease.
 
     Raises:
         GpuAlreadyReleased: it is over.
@@ -296,7 +298,7 @@ def restore_gpu_request(
 def extend(
     request_id: str, by: Span, authenticated_session: AuthenticatedSession | None = None
 ) -> Script[Change]:
-    """Ask for grace beyond the request's duration: in all, not more each time; the project bounds it.
+    """Set the grace beyond the request's duration: the total, not an increment; the project limits it.
 
     Example:
         >>> egs.extend(request_id, "30m", auth).way
@@ -306,9 +308,12 @@ def extend(
 
 
 def update_gpu_request(
-    request_id: str, *, authenticated_session: AuthenticatedSession | None = None, **new: Unpack[Wish]
+    request_id: str,
+    *,
+    authenticated_session: AuthenticatedSession | None = None,
+    **new: Unpack[RequestFields],
 ) -> Script[Change]:
-    """Change anything that `request_gpu` takes by keyword, of a request that waits.
+    """Change anything that `request_gpu` takes by keyword, of a waiting request.
 
     Example:
         >>> egs.update_gpu_request(request_id, node_count=2, exit_duration="3h", authenticated_session=auth).way
@@ -320,14 +325,14 @@ def update_gpu_request(
 def stop_gpu_request(
     request_id: str, authenticated_session: AuthenticatedSession | None = None
 ) -> Script[Change]:
-    """Give the nodes back and keep the time that is left; `resume_gpu_request` queues again for it."""
+    """Give the nodes back and keep the remaining time; `resume_gpu_request` queues it again."""
     return (yield from _change(request_id, {"stopped": True}, authenticated_session))
 
 
 def resume_gpu_request(
     request_id: str, authenticated_session: AuthenticatedSession | None = None
 ) -> Script[Change]:
-    """Queue a stopped request again for the time that it has left."""
+    """Queue a stopped request again for its remaining time."""
     return (yield from _change(request_id, {"stopped": False}, authenticated_session))
 
 
@@ -349,11 +354,11 @@ def _changed(ask: Ask, given: AuthenticatedSession | None) -> Script[Change]:
 def gpu_request_status(
     request_id: str, authenticated_session: AuthenticatedSession | None = None
 ) -> Script[GpuRequestData]:
-    """How a request is, with everything that it asked for. Also takes `workspace/name`.
+    """The state of a request and all its terms. Also takes `workspace/name`.
 
     Raises:
         ResourceNotFound: there is no such request, or the caller may not see it.
-        Unauthorized: nobody is logged in.
+        Unauthorized: the caller is not logged in.
 
     Example:
         >>> request = egs.gpu_request_status(request_id, auth)
@@ -370,11 +375,11 @@ def gpu_request_status(
 def gpu_request_status_for_workspace(
     workspace_name: str, authenticated_session: AuthenticatedSession | None = None
 ) -> Script[Items[GpuRequestData]]:
-    """All requests of a workspace, in every phase. A list; the same list is its `.items`.
+    """All requests of a workspace, in every phase; a list, also as `.items`.
 
     Raises:
         ResourceNotFound: there is no such workspace, or the caller may not see it.
-        Unauthorized: nobody is logged in.
+        Unauthorized: the caller is not logged in.
 
     Example:
         >>> requests = egs.gpu_request_status_for_workspace("vision", auth)

@@ -1,4 +1,4 @@
-"""Templates of requests, which workspaces are offered which of them, and workspace policies.
+"""Request templates, the templates offered to workspaces, and workspace policies.
 
 Held by tests/egs/test_sdk_admin.py.
 """
@@ -39,7 +39,7 @@ def create_gpr_template(  # noqa: PLR0913 - the vendor's signature
     idle_timeout_duration: Span | None = None,
     authenticated_session: AuthenticatedSession | None = None,
 ) -> Script[str]:
-    """A template that requests can name; gives its name. Empty texts and 0 leave a thing to the request.
+    """Make a template for requests; returns its name. Empty texts and 0 leave a field to the request.
 
     Raises BadParameters (a ValueError), also for an idle timeout that is enforced without a duration.
 
@@ -68,7 +68,7 @@ def update_gpr_template(  # noqa: PLR0913 - the vendor's signature
     idle_timeout_duration: Span | None = None,
     authenticated_session: AuthenticatedSession | None = None,
 ) -> Script[str]:
-    """Another content for a template; requests that exist keep what they took from it. Gives its name.
+    """Change a template; existing requests keep what they took from it. Returns its name.
 
     Raises as `create_gpr_template` does, and ResourceNotFound.
     """
@@ -124,7 +124,7 @@ def get_gpr_template(
 def list_gpr_templates(
     authenticated_session: AuthenticatedSession | None = None,
 ) -> Script[Items[GetGprTemplateResponse]]:
-    """The templates that the caller may see; a list, and the same under `.items`.
+    """The templates visible to the caller; a list, also as `.items`.
 
     Example:
         >>> [template.name for template in egs.list_gpr_templates(auth).items]
@@ -138,7 +138,7 @@ def list_gpr_templates(
 def delete_gpr_template(
     gpr_template_name: str, authenticated_session: AuthenticatedSession | None = None
 ) -> Script[str]:
-    """Delete a template; gives its name. Requests that were made from it stay as they are."""
+    """Delete a template; returns its name. Requests that used it stay as they are."""
     session = get_authenticated_session(authenticated_session)
     data = yield from call(session, Ask("DELETE", TEMPLATE, {"gprTemplateName": gpr_template_name}))
     return Named(gpr_template_name, of(Change, data.get("change")))
@@ -150,9 +150,9 @@ def create_gpr_template_binding(
     enable_auto_gpr: bool,
     authenticated_session: AuthenticatedSession | None = None,
 ) -> Script[str]:
-    """Offer a workspace templates: `clusters=[{"clusterName", "defaultTemplateName", "templates": [...]}]`.
+    """Offer templates to a workspace: `clusters=[{"clusterName", "defaultTemplateName", "templates": [...]}]`.
 
-    Gives the binding's name, which is the workspace's. `enable_auto_gpr=True` is refused: requests have an author.
+    Returns the binding's name, which is the workspace's. `enable_auto_gpr=True` is refused: requests need an author.
 
     Example:
         >>> offered = [{"clusterName": "east", "defaultTemplateName": "small", "templates": ["small"]}]
@@ -168,7 +168,7 @@ def update_gpr_template_binding(
     enable_auto_gpr: bool,
     authenticated_session: AuthenticatedSession | None = None,
 ) -> Script[str]:
-    """Offer a workspace other templates, in place of all that it is offered. As `create_gpr_template_binding`."""
+    """Replace the templates offered to a workspace. As `create_gpr_template_binding`."""
     return _bound("PUT", workspace_name, clusters, enable_auto_gpr, authenticated_session)
 
 
@@ -187,7 +187,7 @@ def _bound(
 def get_gpr_template_binding(
     binding_name: str, authenticated_session: AuthenticatedSession | None = None
 ) -> Script[GprTemplateBinding]:
-    """What a workspace is offered, and whether each template is there; named as the workspace."""
+    """The templates offered to a workspace, and whether each exists; named after the workspace."""
     session = get_authenticated_session(authenticated_session)
     data = yield from call(session, Ask("GET", BINDING, {"bindingName": binding_name}))
     return of(GprTemplateBinding, data)
@@ -196,7 +196,7 @@ def get_gpr_template_binding(
 def list_gpr_template_bindings(
     authenticated_session: AuthenticatedSession | None = None,
 ) -> Script[Items[GprTemplateBinding]]:
-    """What the workspaces are offered that the caller may see."""
+    """The templates offered to the workspaces that the caller may see."""
     session = get_authenticated_session(authenticated_session)
     rows = yield from pages(session, f"{BINDING}/list", {})
     return each(GprTemplateBinding)(rows)
@@ -205,7 +205,7 @@ def list_gpr_template_bindings(
 def delete_gpr_template_binding(
     binding_name: str, authenticated_session: AuthenticatedSession | None = None
 ) -> Script[str]:
-    """Offer a workspace every template again; gives the binding's name."""
+    """Offer all templates to a workspace again; returns the binding's name."""
     session = get_authenticated_session(authenticated_session)
     data = yield from call(session, Ask("DELETE", BINDING, {"bindingName": binding_name}))
     return Named(binding_name, of(Change, data.get("change")))
@@ -228,7 +228,7 @@ def list_workspace_policies(
 def get_workspace_policy(
     *, policy_name: str, authenticated_session: AuthenticatedSession | None = None
 ) -> Script[WorkspacePolicy]:
-    """The limits of a workspace; named as the workspace. Raises ResourceNotFound.
+    """The limits of a workspace; named after the workspace. Raises ResourceNotFound.
 
     Example:
         >>> egs.get_workspace_policy(policy_name="vision", authenticated_session=auth).priority_range
@@ -253,9 +253,9 @@ def update_workspace_policy(  # noqa: PLR0913 - the vendor's signature
     maxMemoryPerGpr: int | None = None,  # noqa: N803
     authenticated_session: AuthenticatedSession | None = None,
 ) -> Script[Change]:
-    """Other limits for a workspace; None leaves one as it is.
+    """Change the limits of a workspace; None keeps one as it is.
 
-    Raises ResourceNotFound, and BadParameters also for what the project and not the workspace decides.
+    Raises ResourceNotFound, and BadParameters also for what the project decides instead of the workspace.
 
     Example:
         >>> egs.update_workspace_policy(policy_name="vision", maxGpuPerGpr=16, authenticated_session=auth).way
@@ -275,5 +275,5 @@ def _policy_written(name: str, body: Mapping[str, Any], given: AuthenticatedSess
 
 
 def segment(name: str) -> str:
-    """A name as one part of a path, whatever is in it."""
+    """A name as one path segment, whatever characters it has."""
     return quote(name, safe="")

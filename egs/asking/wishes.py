@@ -1,4 +1,4 @@
-"""What a request for GPUs says, from the arguments that people give to the fields on the wire. Pure.
+"""The fields of a GPU request on the wire, from the arguments of the caller. Pure.
 
 Held by tests/egs/test_sdk_wishes.py.
 """
@@ -16,14 +16,14 @@ from egs.telling import warn
 Span = str | timedelta
 """`0d6h0m`, `6h`, `90m`, or a timedelta."""
 HIGHEST = 300
-"""The documented end of priorities; the documentation's own examples go past it."""
+"""The documented maximum of priorities; the documentation's own examples exceed it."""
 LARGEST_GB = 4096
-"""Memory above is in MiB: no GPU has as many GB, and the documentation's own examples are in MiB."""
+"""A larger memory is in MiB: no GPU has that many GB, and the documentation's own examples are in MiB."""
 MIB_OF_GB = 1024
 
 
 class Model(TypedDict, total=False):
-    """What will run, for people."""
+    """The model that will run; informational."""
 
     name: str
     framework: str
@@ -31,7 +31,7 @@ class Model(TypedDict, total=False):
 
 
 class More(TypedDict, total=False):
-    """What a request may say beyond its ten documented arguments; absent or None: the template's, else the default."""
+    """Arguments of a request beyond the ten documented ones; absent or None: the template's, else the default."""
 
     idle_timeout_duration: Span | None
     enforce_idle_timeout: bool | None
@@ -53,8 +53,8 @@ class More(TypedDict, total=False):
     name: str | None
 
 
-class Wish(More, total=False):
-    """Everything that a request may say."""
+class RequestFields(More, total=False):
+    """All arguments of a request."""
 
     request_name: str | None
     workspace_name: str | None
@@ -68,28 +68,28 @@ class Wish(More, total=False):
     priority: int | None
 
 
-TYPES = fields_of(Wish)
+TYPES = fields_of(RequestFields)
 
 
 def gpr_body(said: Mapping[str, Any], of: str = "request_gpu") -> dict[str, Any]:
-    """Fields on the wire from arguments by name; what is None or empty is left to templates and defaults.
+    """Fields on the wire from arguments by name; None and empty values are left to templates and defaults.
 
-    `of` is the function that is told of in a TypeError.
+    `of` is the function named in a TypeError.
     """
     unknown = sorted(set(said) - set(WIRE))
     if unknown:
-        raise TypeError(f"no such argument: {', '.join(unknown)}; there are {', '.join(sorted(WIRE))}")
+        raise TypeError(f"no such argument: {', '.join(unknown)}; choose from {', '.join(sorted(WIRE))}")
     check(of, said, TYPES)
     given = {WIRE[name]: value for name, value in said.items() if value is not None and value != ""}
     return {name: READ.get(name, _same)(value) for name, value in given.items()}
 
 
 def instant_text(at: datetime | str | None) -> str | None:
-    """An instant as the server reads it; a datetime without a zone could be any."""
+    """An instant for the server; a datetime without a zone would be ambiguous."""
     if not isinstance(at, datetime):
         return at
     if at.tzinfo is None:
-        raise BadParameters(f"{at} has no time zone; give an aware datetime, in UTC for one")
+        raise BadParameters(f"{at} has no time zone; give an aware datetime, for example in UTC")
     return at.isoformat()
 
 
@@ -98,27 +98,27 @@ def _same(value: Any) -> Any:
 
 
 def memory_gb(memory: int) -> int:
-    """Memory of a GPU in GB; above 4096 it was said in MiB."""
+    """Memory of a GPU in GB; a value above 4096 was given in MiB."""
     if memory < 0:
         raise BadParameters(f"memory_per_gpu: {memory} is below 0; give GB, or 0 for any")
     return round(memory / MIB_OF_GB) if memory > LARGEST_GB else memory
 
 
 def priority_in_range(priority: int) -> int:
-    """At most 300; warns when that is less than what was asked."""
+    """At most 300; warns if it was higher."""
     if priority > HIGHEST:
-        warn(PriorityClamped(f"priority {priority} is above {HIGHEST}, the highest; {HIGHEST} is asked for"))
+        warn(PriorityClamped(f"priority {priority} is above the maximum and was set to {HIGHEST}"))
         return HIGHEST
     return priority
 
 
 def span_text(span: Span) -> str:
-    """A duration as the server reads it; parts of a minute are rounded up."""
+    """A duration for the server; parts of a minute are rounded up."""
     if isinstance(span, str):
         return span
     minutes = -(-span // timedelta(minutes=1))
     if minutes <= 0:
-        raise BadParameters(f"a duration of {span} is none; give at least a minute")
+        raise BadParameters(f"a duration of {span} is too short; give at least a minute")
     hours, minute = divmod(minutes, 60)
     return f"{hours // 24}d{hours % 24}h{minute}m"
 
@@ -169,4 +169,4 @@ READ: Mapping[str, Any] = {
     "gpuShape": shapes,
     "notBefore": instant_text,
 }
-"""What is not sent as it was given, by name on the wire."""
+"""Conversions of values, by name on the wire."""

@@ -18,9 +18,8 @@ from typing import Any, Literal, Protocol
 from egs.commands.output import Row
 
 Data = dict[str, Any]
-
 STANDS = ("phase", "reason", "estimatedStartTime", "estimatedEndTime")
-"""What of a request is followed."""
+"""Fields of a request that `egs watch` tells changes of."""
 
 
 @dataclass(frozen=True, slots=True)

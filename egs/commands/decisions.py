@@ -48,7 +48,7 @@ def approve(  # noqa: PLR0913 - each is an option of the command
     ] = None,
     not_after: NotAfter = None,
     rule: Annotated[
-        Rule, typer.Option(help="What it lifts: what keeps it waiting, or the bound of its grace.")
+        Rule, typer.Option(help="What it approves: the request itself, or its extension.")
     ] = "request",
     limit_extend: Annotated[
         str | None,

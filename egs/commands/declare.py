@@ -14,8 +14,8 @@ from typing import Any, Literal, get_type_hints
 import typer
 
 from egs.commands import options
-from egs.commands.backend import REPOSITORY, Backend, Where
-from egs.modes import SERVER
+from egs.commands.backend import Where
+from egs.commands.opened import backend
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +80,3 @@ def add(
 def parameter(name: str, hint: Any, default: Any = None) -> inspect.Parameter:
     """A parameter of a command; without a default it must be given (`inspect.Parameter.empty`)."""
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
-
-
-def backend(where: Where) -> Backend:
-    """The server if one is chosen (`egs.modes`), else the repository."""
-    opened = REPOSITORY.get()
-    if opened is not None and SERVER.get() is None:
-        return opened(where)
-    from egs.remote.server import Server
-
-    return Server()

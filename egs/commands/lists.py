@@ -68,13 +68,11 @@ Since = Annotated[
 ]
 Until = Annotated[
     str | None,
-    typer.Option("--until", metavar="TIME", help="Before this time, or so long ago.", show_default=False),
+    typer.Option("--until", metavar="TIME", help="Before this time, or this long ago.", show_default=False),
 ]
 Grep = Annotated[
     str | None,
-    typer.Option(
-        "--grep", metavar="TEXT", help="Only with this text, in capitals or not.", show_default=False
-    ),
+    typer.Option("--grep", metavar="TEXT", help="Only with this text; case is ignored.", show_default=False),
 ]
 Limit = Annotated[int, typer.Option("--limit", min=1, metavar="N", help="At most so many.")]
 Names = Annotated[

@@ -30,7 +30,7 @@ def register(app: typer.Typer) -> None:
     declare(gpr, "stop", "Give the nodes back and keep the time.", stop, PUSHES)
     declare(gpr, "start", "Queue a stopped request again.", start, CHANGES)
     declare(gpr, "release", "End a request now.", release, PUSHES)
-    declare(gpr, "cancel", "Take a waiting request back.", cancel, PUSHES_AT)
+    declare(gpr, "cancel", "Cancel a waiting request.", cancel, PUSHES_AT)
     declare(gpr, "restore", "Write a request's file back as it counts.", restore, CHANGES)
 
 

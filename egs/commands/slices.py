@@ -106,7 +106,7 @@ def request(  # noqa: PLR0913 - each is an option of the command
     max_priority: Highest = None,
     max_nodes: Most = None,
     reason: Annotated[
-        str, typer.Option(metavar="TEXT", help="What it is for; admins read it.", show_default=False)
+        str, typer.Option(metavar="TEXT", help="What it is for; read by admins.", show_default=False)
     ] = "",
     key: Keys = None,
     forge: Account = None,

@@ -1,1 +1,1 @@
-"""What answers hold, as frozen values."""
+"""The content of answers, as frozen values."""

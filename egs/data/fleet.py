@@ -19,7 +19,7 @@ class AllocationTimestamp(Record):
 
 @record
 class Allocation(Record):
-    """Who has GPUs of a node."""
+    """The holder of a node's GPUs."""
 
     gpr_name: str = ""
     slice_name: str = ""
@@ -31,7 +31,7 @@ class Allocation(Record):
 
 @record
 class GpuSlicingProfile(Record):
-    """A part of a GPU; nodes are given out as a whole, so a server has none."""
+    """A part of a GPU; nodes are allocated whole, so a server has none."""
 
     profile_name: str = ""
     memory: int = 0
@@ -74,7 +74,7 @@ class Inventory(Record):
 
 
 class ListInventoryResponse(Items[Inventory]):
-    """The nodes that requests can get, by index; `unmanaged_nodes` are shown and never given to anybody."""
+    """The nodes that requests can get, by index; `unmanaged_nodes` are shown but never allocated."""
 
     def __init__(self, managed: Items[Inventory], unmanaged: Items[Inventory]) -> None:
         super().__init__(managed)
@@ -160,7 +160,7 @@ class DeleteWorkspaceResponse(Record):
 
 @record
 class GlobalGPUConstraints(Record):
-    """What requests of a workspace may ask for."""
+    """The GPUs that requests of a workspace may ask for."""
 
     gpu_shapes: tuple[str, ...] = wire("gpuShapes", default=(), read=tuple)
     max_gpu_per_gpr: int | None = wire("maxGPUPerGpr", default=None)
@@ -190,7 +190,7 @@ class WorkspacePolicy(Record):
     priority_range: str = wire("PriorityRange", default="")
     """low, medium or high."""
     max_priority: int | None = None
-    """The ceiling itself, which may lie within a range."""
+    """The exact ceiling, which may lie inside a range."""
     max_gprs: int | None = wire("maxGPRs", default=None)
     max_exit_duration_per_gpr: str = wire("maxExitDurationPerGPR", default="")
     requeue_on_failure: bool | None = wire("requeueOnFailure", default=None)
@@ -243,7 +243,7 @@ class WorkspacePolicy(Record):
 
 @record
 class GetGprTemplateResponse(Record):
-    """What a request without these takes from its template."""
+    """A template: defaults for requests that name it."""
 
     name: str = ""
     cluster_name: str = ""
@@ -271,7 +271,7 @@ class BoundCluster(Record):
     template_status: Mapping[str, str] = wire("templateStatus", default=None)
 
     def __getitem__(self, name: str) -> Any:
-        """The same under its documented name, as in the rows that a binding is made of: `row["clusterName"]`."""
+        """The same under its documented name, as in the rows of a binding: `row["clusterName"]`."""
         for field in dataclasses.fields(self):
             if wire_name(field) == name:
                 return getattr(self, field.name)
@@ -280,7 +280,7 @@ class BoundCluster(Record):
 
 @record
 class GprTemplateBinding(Record):
-    """Which templates a workspace is offered."""
+    """The templates offered to a workspace."""
 
     name: str = ""
     namespace: str = ""

@@ -1,7 +1,7 @@
-"""GPU requests: the documented fields in the documented order, then what this server says beyond them.
+"""GPU requests: the documented fields in the documented order, then further fields of this server.
 
-Times and durations are text. Times are RFC 3339 in UTC. A duration that was asked for reads as it is asked for,
-`0d6h0m`; one that is measured reads `0h2m40s`.
+Times and durations are text. Times are RFC 3339 in UTC. A requested duration has the form in which it is requested,
+`0d6h0m`; a measured one reads `0h2m40s`.
 
 Held by tests/egs/test_sdk_data.py.
 """
@@ -20,7 +20,7 @@ NO_MODEL = {"name": "", "framework": "", "parameters": {}}
 
 
 def span(text: str) -> str:
-    """A duration of the wire as requests are given it: `6h0m0s` is `0d6h0m`; another text stays as it is."""
+    """A duration of the wire in the form of requests: `6h0m0s` becomes `0d6h0m`; other text is unchanged."""
     found = _MEASURED.fullmatch(text)
     if found is None:
         return text
@@ -30,7 +30,7 @@ def span(text: str) -> str:
 
 @record
 class GpuRequestStatus(Record):
-    """How far a request is."""
+    """Progress of a request."""
 
     provisioning_status: str = ""
     """Pending, Queued, Provisioning, Successful, Complete, Cancelled, Rejected or Failed."""
@@ -39,7 +39,7 @@ class GpuRequestStatus(Record):
     start_timestamp: str = ""
     completion_timestamp: str = ""
     cost: str = ""
-    """What it cost up to now: `12.34 USD`; nodes without a price cost `0.00 USD`."""
+    """Cost so far: `12.34 USD`; nodes without a price cost `0.00 USD`."""
     nodes: list[str] = wire("nodes", default=())
     internal_state: str = ""
     """Empty, Reserved or Released."""
@@ -54,9 +54,9 @@ class GpuRequestData(Record):
     request_id: str = wire("gprId", default="")
     workspace_name: str = wire("sliceName", default="")
     cluster_name: str = ""
-    """Where it holds nodes, or will, or the one that was asked for."""
+    """Where it holds nodes or will, else the requested one."""
     number_of_gpus: int = wire("numberOfGPUs", default=0)
-    """On each node."""
+    """Per node."""
     number_of_gpu_nodes: int = wire("numberOfGPUNodes", default=0)
     instance_type: str = ""
     memory_per_gpu: int = wire("memoryPerGPU", default=0)
@@ -66,7 +66,7 @@ class GpuRequestData(Record):
     estimated_start_time: str = ""
     estimated_wait_time: str = wire(default="", usual=NO_TIME)
     exit_duration: str = wire(default="", read=span)
-    """As it was given, in the documented form: `0d6h0m`."""
+    """As requested, in the documented form: `0d6h0m`."""
     early_release: bool = False
     gpr_name: str = ""
     gpu_shape: str = ""
@@ -81,17 +81,17 @@ class GpuRequestData(Record):
     requeue_on_failure: bool = True
     enable_eviction: bool = True
     name: str = ""
-    """`workspace/file`: what the request is called in the repository."""
+    """`workspace/file`: the name of the request in the repository."""
     phase: str = ""
-    """Filed (no controller has answered it yet), PendingApproval, Queued, Provisioning, Provisioned, Releasing,
+    """Filed (the controller has not seen it yet), PendingApproval, Queued, Provisioning, Provisioned, Releasing,
     Completed, Cancelled, Rejected or Failed."""
     reason: str = ""
     message: str = ""
     position: int | None = None
-    """Place in the queue, 1 first; None: it does not wait."""
+    """Position in the queue, from 1; None: it does not wait."""
     rank: int | None = None
     slips: tuple[Mapping[str, Any], ...] = wire("slips", default=(), read=tuple)
-    """When its promised start moved later, and why."""
+    """Moves of its promised start to later, and why."""
     forecast: Mapping[str, Any] | None = None
     end_time: str = ""
     """Its strict end, decided or promised."""
@@ -105,12 +105,12 @@ class GpuRequestData(Record):
     gpu_shapes: tuple[str, ...] = wire(
         "gpuShapes", default=(), read=tuple, usual=lambda request: (request.gpu_shape,)
     )
-    """All that it asks for, in order; empty: any."""
+    """All requested shapes, in order; empty: any."""
     preferred_clusters: tuple[str, ...] = wire(
         "preferredClusters", default=(), read=tuple, usual=lambda request: (request.cluster_name,)
     )
     spec_digest: str = wire(default="", repr=False)
-    """What an admin's word about it binds."""
+    """The version that an approval is bound to."""
 
     @property
     def gpr_id(self) -> str:
@@ -141,9 +141,9 @@ class GpuRequestData(Record):
 OVER = frozenset({"Completed", "Cancelled", "Rejected", "Failed"})
 """Phases of requests that never run again."""
 LIFE = ("Filed", "PendingApproval", "Queued", "Provisioning", "Provisioned", "Releasing", "Completed")
-"""Phases in the order of a life without mishap."""
+"""Phases in order, for a request without failures."""
 SAME_PHASE = {"Pending": "PendingApproval", "Successful": "Provisioned", "Complete": "Completed"}
-"""Phases by their documented `provisioning_status`, where that is another word."""
+"""Phases by their documented `provisioning_status`, if that is a different word."""
 
 
 @record
@@ -176,7 +176,7 @@ class QueueRow(Record):
     rank: int | None = None
     """In the whole queue, from 1."""
     position: int | None = None
-    """Among those who wait for the same pool, from 1."""
+    """Among requests that wait for the same pool, from 1."""
     slice: str = ""
     name: str = ""
     phase: str = ""
@@ -187,14 +187,14 @@ class QueueRow(Record):
     cluster: str | None = None
     pool: str | None = None
     promised: bool = False
-    """Whether that start is committed; else it is planned."""
+    """Whether that start is committed; otherwise it is planned."""
     delayed_count: int = 0
     reason: str | None = None
 
 
 @record
 class ApprovalRow(Record):
-    """A request that waits for an admin's word."""
+    """A request that waits for an admin."""
 
     gpr_id: str = ""
     name: str = ""
@@ -207,7 +207,7 @@ class ApprovalRow(Record):
 
 @record
 class EventRow(Record):
-    """Something that happened."""
+    """One event."""
 
     at: str = ""
     reason: str = ""
@@ -247,7 +247,7 @@ class Workload(Record):
 
 @record
 class Usage(Record):
-    """What a workspace used, and what that cost."""
+    """Use and cost of a workspace."""
 
     slice_name: str = ""
     currency: str = ""
@@ -271,7 +271,7 @@ class Why(Record):
     alternatives: tuple[Any, ...] = wire("alternatives", default=(), read=tuple)
 
     def __str__(self) -> str:
-        """The sentences."""
+        """All sentences."""
         return " ".join(self.reasons)
 
 

@@ -1,7 +1,7 @@
-"""Values out of JSON, lists of them, and how both are shown.
+"""Values from JSON, lists of them, and how both are displayed.
 
-A record is a frozen dataclass whose fields all have defaults: a server that says less, or more, is understood. Fields
-are named as Python does; `wire` gives the name in JSON where that is not the same in camelCase.
+A record is a frozen dataclass whose fields all have defaults, so answers with fewer or more fields are understood.
+Fields have Python names; `wire` gives the name in JSON if it is not the same in camelCase.
 
 Held by tests/egs/test_sdk_data.py.
 """
@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar, cast, dataclass_transform
 T = TypeVar("T")
 
 MOST_ROWS = 200
-"""Rows that a notebook shows of a list."""
+"""Most rows of a list in a notebook."""
 
 
 def wire(
@@ -27,9 +27,9 @@ def wire(
     usual: Any = None,
     repr: bool = True,
 ) -> Any:
-    """A field whose name in JSON is `name`; `read` makes its value from the JSON.
+    """A field with the JSON name `name`; `read` converts its value.
 
-    `usual`: what goes without saying when the record is shown; a function gives it for the record.
+    `usual`: a value that is left out when the record is displayed; a function computes it from the record.
     """
     return dataclasses.field(
         default=default, metadata={"wire": name, "read": read, "usual": usual}, repr=repr
@@ -43,18 +43,18 @@ def record(kind: type[T]) -> type[T]:
 
 
 class Record:
-    """What every record can do, also as type checkers see it."""
+    """Methods of every record, visible to type checkers."""
 
     __slots__ = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values that `json.dumps` takes, under the names of its fields; what is in it likewise."""
+        """The record as plain values for `json.dumps`, under its field names, recursively."""
         return {
             field.name: _plain(getattr(self, field.name)) for field in dataclasses.fields(cast(Any, self))
         }
 
     def __repr__(self) -> str:
-        """What it really holds."""
+        """Type and fields without defaults."""
         inner = ", ".join(f"{name}={held!r}" for name, held in _said(self).items())
         return f"{type(self).__name__}({inner})"
 
@@ -75,7 +75,7 @@ def _plain(value: Any) -> Any:
 
 
 def of(kind: type[T], data: Any) -> T:
-    """The record that some JSON is; what it does not say is left at its default."""
+    """A record from JSON; absent fields keep their defaults."""
     given = data if isinstance(data, Mapping) else {}
     values = {}
     for field in dataclasses.fields(cast(Any, kind)):
@@ -87,7 +87,7 @@ def of(kind: type[T], data: Any) -> T:
 
 
 def each(kind: type[T]) -> Callable[[Any], Items[T]]:
-    """Reads a list of such records; what was told beside it stays with it."""
+    """A reader for a list of such records; the message beside it is kept."""
 
     def read(data: Any) -> Items[T]:
         found = Items(of(kind, row) for row in data or ())
@@ -98,23 +98,23 @@ def each(kind: type[T]) -> Callable[[Any], Items[T]]:
 
 
 def one(kind: type[T]) -> Callable[[Any], T]:
-    """Reads one such record."""
+    """A reader for one such record."""
     return lambda data: of(kind, data)
 
 
 def wire_name(field: dataclasses.Field[Any]) -> str:
-    """What a field of a record is called in JSON."""
+    """The JSON name of a field."""
     return field.metadata.get("wire") or camel(field.name)
 
 
 def camel(name: str) -> str:
-    """`free_nodes` as JSON has it: `freeNodes`."""
+    """`free_nodes` in JSON: `freeNodes`."""
     first, *more = name.split("_")
     return first + "".join(word.capitalize() for word in more)
 
 
 def _said(value: Any) -> dict[str, Any]:
-    """The fields that are not as they would be if nothing had been said, or as they mostly are."""
+    """The fields that differ from their default and usual values."""
     shown = (f for f in dataclasses.fields(value) if f.repr and not _is_nothing(value, f))
     return {f.name: getattr(value, f.name) for f in shown}
 
@@ -133,10 +133,10 @@ def _cell(value: Any) -> str:
 
 
 class Items(list[T], Generic[T]):
-    """A list that is also found under `.items`, and is a table in a notebook."""
+    """A list, also available as `.items`; a table in a notebook."""
 
     message: str = ""
-    """What the server says beside it: why there is nothing in it, for one. Mostly empty."""
+    """The server's message beside it, for example why it is empty. Mostly empty."""
 
     @property
     def items(self) -> list[T]:
@@ -144,7 +144,7 @@ class Items(list[T], Generic[T]):
         return self
 
     def __repr__(self) -> str:
-        """One line for each."""
+        """One line per item."""
         if len(self) < 2:
             return list.__repr__(self)
         return "[\n" + "".join(f"  {row!r},\n" for row in self) + "]"
@@ -154,7 +154,7 @@ class Items(list[T], Generic[T]):
 
 
 def table(rows: Iterable[Any]) -> str:
-    """HTML of records of one kind: the columns in which any of them says something."""
+    """HTML table of records of one kind, with the columns that have any value."""
     shown = list(rows)
     said = [_said(row) if dataclasses.is_dataclass(row) else {"value": row} for row in shown[:MOST_ROWS]]
     columns = list(dict.fromkeys(name for row in said for name in row))
@@ -168,7 +168,7 @@ def table(rows: Iterable[Any]) -> str:
 
 
 class Answered(dict[str, Any]):
-    """JSON as the server gave it, for answers that are reports more than values; a table in a notebook."""
+    """JSON from the server, for reports; a table in a notebook."""
 
     def _repr_html_(self) -> str:
         rows = "".join(f"<tr><th>{escape(k)}</th><td>{escape(_cell(v))}</td></tr>" for k, v in self.items())
@@ -177,20 +177,20 @@ class Answered(dict[str, Any]):
 
 @record
 class Change(Record):
-    """Where a change is now: on main (`pushed`), asking to be merged, or `accepted` and on its way.
+    """Where a change is now: on main (`pushed`), proposed for merging, or `accepted` and on its way.
 
-    `unchanged`: it was so already, and nothing was written.
+    `unchanged`: it was as wanted already, and nothing was written.
     """
 
     way: str = ""
     commit: str = ""
     branch: str = ""
     url: str = ""
-    """Where to look at it, or to follow it."""
+    """Where to see or follow it."""
 
 
 class Named(str):
-    """The name or id of what was made: a plain string that also knows `.change`, where it is now."""
+    """The name or id of a new object: a string with `.change`, which says where the change is now."""
 
     change: Change
 

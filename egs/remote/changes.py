@@ -14,7 +14,7 @@ from egs.remote import asking
 from egs.remote.fields import FIELDS, named, quotes, wired
 
 _TRIES = 3
-"""How often a release asks again of a request that gets its nodes, or loses them, between two questions."""
+"""How often a release retries while the request gets or loses its nodes between two calls."""
 _TEXTS = frozenset({"displayName", "instanceType", "model", "model.name"})
 """Fields that hold text alone: whatever is typed is meant as it is."""
 

@@ -72,7 +72,7 @@ def add_member(name: str, mail: str, *, is_owner: bool) -> None:
     people = {"members": with_one(found["members"], mail)}
     people |= {"owners": with_one(found["owners"], mail)} if is_owner else {}
     if all(people[field] == found[field] for field in people):
-        raise not_allowed(f"{mail} is in slice {name} already; nothing is changed")
+        raise not_allowed(f"{mail} is in slice {name} already; nothing to change")
     _edited(name, people, f"Add {mail} to slice {name}")
 
 

@@ -1,1 +1,1 @@
-"""What every path of the API has in common."""
+"""What all paths of the API share."""

@@ -1,6 +1,6 @@
-"""The application: every path of the API, the errors they answer with, and what stands around them.
+"""The application: all paths of the API, their error handlers and the middleware.
 
-Held by tests/portal/http/test_app.py and, for the whole of it, the schemathesis test.
+Held by tests/portal/http/test_app.py and, as a whole, by the schemathesis test.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from schemas.errors import EgsError, UserError
 
 VERSION = "1"
 DESCRIPTION = (
-    "Everything that people do with `egs` and Git, for programs. Every write becomes a commit or a pull request by its "
-    "caller; every read is of a commit, which the headers name."
+    "Everything that people do with `egs` and Git, for programs. Every write becomes a commit or a pull request by the "
+    "caller; every read is of one commit, which the headers name."
 )
 OFTEN = ("gpr", "waittime")
-"""Modules of paths that programs ask all the time."""
+"""Modules of paths that programs call most."""
 MOST_MISTAKES = 10
-"""Mistakes of one request that are told."""
+"""Errors reported per request."""
 
 
 def create_app(parts: Parts) -> FastAPI:
-    """The application over these parts. It starts and stops nothing."""
+    """The application over these parts. Starts and stops nothing."""
     app = FastAPI(title="EGS", version=VERSION, description=DESCRIPTION, docs_url=None, redoc_url=None)
     app.state.parts = parts
     for router in (health.router, webhooks.router, docs_page.router):
@@ -57,7 +57,7 @@ def create_app(parts: Parts) -> FastAPI:
 
 
 def _place(app: FastAPI, router: APIRouter, prefix: str, more: Mapping[int | str, dict[str, Any]]) -> None:
-    """Its paths, as paths of the application itself: to find one in a router inside costs half as much as an answer."""
+    """Add routes to the application itself: looking them up in a nested router costs half as much as an answer."""
     for route in router.routes:
         assert isinstance(route, APIRoute), "routers have paths, and no routers inside"
         app.add_api_route(
@@ -83,7 +83,7 @@ def _place(app: FastAPI, router: APIRouter, prefix: str, more: Mapping[int | str
 
 
 def found_routers() -> Iterator[APIRouter]:
-    """Of every module in `portal.routes`: what is asked most comes first, and is found first."""
+    """Routers of all modules in `portal.routes`; the most used come first, because they are matched first."""
     found = {module.name for module in pkgutil.iter_modules(routes.__path__)}
     for name in sorted(found, key=lambda name: (name not in OFTEN, name)):
         router: APIRouter = importlib.import_module(f"{routes.__name__}.{name}").router
@@ -96,7 +96,7 @@ async def _refused(_: Request, error: Exception) -> Response:
 
 
 async def _translated(_: Request, error: Exception) -> Response:
-    """What the commands' own code refuses; trouble of the world is 503."""
+    """Refusals of shared code; a fault of the world is 503."""
     assert isinstance(error, EgsError)
     if isinstance(error, NotFound):
         return error_answer(ApiError(HTTPStatus.NOT_FOUND, "NotFound", str(error)))
@@ -106,22 +106,22 @@ async def _translated(_: Request, error: Exception) -> Response:
 
 
 async def _mistaken(_: Request, error: Exception) -> Response:
-    """Where, and what is wrong: never what was sent, which may be a secret."""
+    """Says where and what is wrong, never what was sent: it may be a secret."""
     assert isinstance(error, RequestValidationError)
     errors = error.errors()
     if any(one["type"] == "json_invalid" for one in errors[:MOST_MISTAKES]):
-        return error_answer(ApiError(HTTPStatus.BAD_REQUEST, "BadRequest", "the body is no JSON"))
+        return error_answer(ApiError(HTTPStatus.BAD_REQUEST, "BadRequest", "the body is not valid JSON"))
     found = [mistake(one) for one in errors[:MOST_MISTAKES]]
     more = f"; and {len(errors) - MOST_MISTAKES} more" if len(errors) > MOST_MISTAKES else ""
     return error_answer(bad_parameters("; ".join(found) + more))
 
 
 async def _elsewhere(_: Request, error: Exception) -> Response:
-    """No such path, or not with that method."""
+    """Unknown path or method."""
     assert isinstance(error, HTTPException)
     status = HTTPStatus(error.status_code)
     key, text = {
         404: ("NoSuchPath", "there is no such path; /openapi.json lists all"),
-        405: ("MethodNotAllowed", "this path does not know that method; /openapi.json lists all"),
+        405: ("MethodNotAllowed", "this path does not support that method; /openapi.json lists all"),
     }.get(error.status_code, ("BadRequest", "the request cannot be read"))
     return error_answer(ApiError(status, key, text, headers=error.headers))

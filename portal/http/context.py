@@ -1,4 +1,4 @@
-"""What every path needs: the parts of the process, the caller, the view, and the envelope of an answer."""
+"""What every path needs: the parts of the process, the caller, the view, and the envelope of answers."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ Data = TypeVar("Data")
 
 def _one_line(text: str) -> str:
     if re.fullmatch(LINE_PATTERN, text) is None or len(f"{text}.".splitlines()) > 1:
-        raise ValueError("this has to be one line of text, without control characters")
+        raise ValueError("this must be one line of text, without control characters")
     return text
 
 
 Whole = Annotated[int, Strict()]
-"""A number of a body: `true` and `"2"` are none."""
+"""An integer in a body: `true` and `"2"` are refused."""
 Flag = Annotated[bool, Strict()]
-"""A truth of a body: `1` and `"yes"` are none."""
+"""A boolean in a body: `1` and `"yes"` are refused."""
 Line = Annotated[str, AfterValidator(_one_line)]
-"""A name of a body, for people: tables, logs and messages show it in one line."""
+"""A display name in a body: tables, logs and messages show it on one line."""
 
 
 class Wire(Editable):
-    """What goes over the wire: camelCase, unknown fields refused. Names that the vendor spells otherwise say so."""
+    """Data on the wire: camelCase, unknown fields refused. Names that the vendor spells otherwise have an alias."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
 
@@ -51,18 +51,18 @@ class ErrorBody(Wire):
     """What went wrong."""
 
     error_key: str = Field(
-        description="Stable word for programs: one of `x-extensible-enum`, or with 422 a rule of the controller's.",
+        description="Stable identifier for programs: one of `x-extensible-enum`, or with 422 a rule of the controller.",
         json_schema_extra={"x-extensible-enum": list(KEYS)},
     )
-    message: str = Field(description="What is so, and what to do.")
-    data: dict[str, Any] | None = Field(default=None, description="More, by kind of error.")
+    message: str = Field(description="What happened, and what to do.")
+    data: dict[str, Any] | None = Field(default=None, description="Details, by kind of error.")
 
 
 class Envelope(Wire, Generic[Data]):
-    """Around every answer."""
+    """Around every successful answer."""
 
-    status_code: int = Field(default=200, description="As the HTTP status.")
-    status: str = Field(default="OK", description="Its phrase.")
+    status_code: int = Field(default=200, description="The HTTP status.")
+    status: str = Field(default="OK", description="The phrase of the HTTP status.")
     message: str = Field(default="Success", description="For people.")
     data: Data
 
@@ -78,14 +78,14 @@ class ErrorEnvelope(Wire):
 
 
 class Page(Wire, Generic[Data]):
-    """Some of many; `next` is given back as `cursor` for those behind them."""
+    """One page of a list; pass `next` as `cursor` for the following page."""
 
     items: Sequence[Data]
-    next: str | None = Field(default=None, description="Absent: these were the last.")
+    next: str | None = Field(default=None, description="Absent on the last page.")
 
 
 class Changed(Wire):
-    """Where a change is now."""
+    """How far a change has come."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -96,13 +96,13 @@ class Changed(Wire):
     way: Literal["pushed", "pull-request", "branch", "accepted"] = Field(
         description="How it reached the repository."
     )
-    commit: str | None = Field(default=None, description="The commit; absent: there is none yet.")
-    branch: str | None = Field(default=None, description="Branch that asks to be merged.")
-    url: str | None = Field(default=None, description="Where to look, or to follow it.")
+    commit: str | None = Field(default=None, description="The commit; absent until there is one.")
+    branch: str | None = Field(default=None, description="The branch proposed for merging.")
+    url: str | None = Field(default=None, description="Where to see or follow it.")
 
 
 def changed(landed: Landed) -> Changed:
-    """The same over the wire."""
+    """The same on the wire."""
     url = f"/api/v1/writes/{landed.id}" if landed.way == "accepted" else landed.url
     return Changed(
         way=landed.way, commit=landed.commit or None, branch=landed.branch or None, url=url or None
@@ -116,7 +116,7 @@ def ok(data: Data, message: str = "Success", status: HTTPStatus = HTTPStatus.OK)
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """Whether answers can be given, and why not."""
+    """Whether the portal can answer, and why not."""
 
     ok: bool
     reason: str
@@ -127,65 +127,64 @@ class Reads(Protocol):
     """The newest view; `portal.views.reader` keeps it so."""
 
     def view(self) -> View:
-        """ApiError 503 before the repository was read for the first time, and when that is too long ago."""
+        """ApiError 503 before the first read of the repository, and when the last read is too old."""
 
     @property
     def age_s(self) -> float:
-        """Seconds since the remote last answered: how old every answer is."""
+        """Seconds since the remote last answered: the age of every answer."""
 
     @property
     def is_ending(self) -> bool:
-        """Whether the process is about to end, so that streams should."""
+        """Whether the process is shutting down, so that streams must end."""
 
     async def newer(self, than: View, within_s: float) -> View:
-        """The next view after that one, or the same when none came in that time."""
+        """The next view after that one, or the same one if none came in time."""
 
     async def asked(self) -> View:
-        """The newest view, with the remote asked from now on; where it does not answer, as it was."""
+        """The newest view after fetching now; unchanged if the remote does not answer."""
 
     def ready(self) -> Ready:
-        """Whether answers can be given, and why not."""
+        """Whether the portal can answer, and why not."""
 
     def wake(self) -> None:
-        """Ask the remote now."""
+        """Fetch from the remote now."""
 
 
 @dataclass(frozen=True)
 class Parts:
-    """What a process is made of; `app.state.parts`. More in `portal.http.app`."""
+    """The parts of a process; `app.state.parts`."""
 
     reads: Reads
     writer: Writer
     logins: Logins
-    """Who asks. Nothing is answered before that is known, but health and logging in."""
+    """Identifies callers. Only health and logging in are served without."""
     now: Callable[[], datetime]
     store: Store
-    """What was fetched: histories, and files of the status branch that no view has. Safe to use from any thread."""
+    """What was fetched: histories, and files of the status branch that are in no view. Safe to use from any thread."""
     settings: PortalSettings
     costly: Costly = field(default_factory=Costly)
-    """Where questions are answered that cost a plan."""
+    """Answers questions that need a plan."""
 
 
 def parts_of(request: Request) -> Parts:
-    """Of the process that answers."""
     parts: Parts = request.app.state.parts
     return parts
 
 
 async def _parts(request: Request) -> Parts:
-    # What is no coroutine FastAPI runs in another thread, which costs more than most answers.
+    # FastAPI runs a plain function in another thread, which costs more than most answers.
     return parts_of(request)
 
 
 async def view_of(request: Request) -> View:
-    """One view for the whole of a request; the answer's headers name it."""
+    """One view for the whole request; the answer's headers name it."""
     view = parts_of(request).reads.view()
     request.state.view = view
     return view
 
 
 async def caller_of(request: Request, view: Annotated[View, Depends(view_of)]) -> Caller:
-    """Who asks, counted; ApiError 401 for nobody, 403 for a foreign page, 429 for who asks too often."""
+    """The caller, counted; ApiError 401 if unknown, 403 for a foreign page, 429 above the rate limit."""
     return parts_of(request).logins.identify(request, view)
 
 

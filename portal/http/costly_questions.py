@@ -1,6 +1,6 @@
-"""Questions that cost a plan, one at a time in a thread of their own: whoever asks for little is answered meanwhile.
+"""Questions that need a plan, one at a time in a thread of their own, so that cheap ones are answered meanwhile.
 
-More threads would not help: they take the interpreter from each other, and from those who answer.
+More threads would not help: they would take the interpreter from each other and from the other answers.
 
 Held by tests/portal/http/test_costly_questions.py.
 """
@@ -17,20 +17,20 @@ from portal.http.errors import unavailable
 
 Answer = TypeVar("Answer")
 MOST_WAITING = 32
-"""Such questions that wait; more are sent away."""
+"""Questions that may wait; further ones are refused."""
 
 
 class Costly:
-    """One event loop asks; `stop` ends the thread."""
+    """Used by one event loop; `stop` ends the thread."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="costly")
         self._waiting = 0
 
     async def answer(self, ask: Callable[..., Answer], *about: Any) -> Answer:
-        """What `ask` gives, when its turn comes. ApiError 503: too many wait."""
+        """The result of `ask`, when its turn comes. ApiError 503: too many wait."""
         if self._waiting >= MOST_WAITING:
-            raise unavailable("too many questions that cost a plan wait already; ask again")
+            raise unavailable("too many questions that need a plan are waiting; try again later")
         self._waiting += 1
         try:
             here = copy_context()
@@ -39,5 +39,4 @@ class Costly:
             self._waiting -= 1
 
     def stop(self) -> None:
-        """Answer nothing more."""
         self._thread.shutdown(wait=False, cancel_futures=True)

@@ -1,4 +1,4 @@
-"""`/docs`: the paths of the API on one page, without scripts and without anything from elsewhere."""
+"""`/docs`: the paths of the API on one page, without scripts or external resources."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ _STYLE = (
 
 @router.get("/docs", include_in_schema=False, response_class=HTMLResponse)
 async def docs(request: Request) -> HTMLResponse:
-    """Made of the OpenAPI document, which has more."""
+    """Rendered from the OpenAPI document, which has the details."""
     return HTMLResponse(page(request.app.openapi()))
 
 
 def page(document: dict[str, Any]) -> str:
-    """The document as a page."""
     rows = "".join(
         f"<tr><td><code>{method.upper()}</code></td><td><code>{escape(path)}</code></td>"
         f"<td>{escape(operation.get('summary', ''))}</td></tr>"
@@ -34,6 +33,6 @@ def page(document: dict[str, Any]) -> str:
     title = escape(f"{document['info']['title']} API {document['info']['version']}")
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
-        f"<h1>{title}</h1><p>{escape(document['info']['description'])} The whole of it: "
+        f"<h1>{title}</h1><p>{escape(document['info']['description'])} The full document: "
         f'<a href="/openapi.json">openapi.json</a>.</p><table>{rows}</table></html>'
     )

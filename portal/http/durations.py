@@ -1,4 +1,4 @@
-"""Durations as the API takes them: as files have them, and as answers give them back (`1h0m0s`). Pure.
+"""Durations in the API: accepted as in files and as in answers (`1h0m0s`). Pure.
 
 Held by tests/portal/vendor/test_template_models.py.
 """
@@ -16,12 +16,12 @@ _WITH_SECONDS = re.compile(r"(.*[wdhm])0{1,2}s", re.DOTALL)
 
 
 def checked_duration(field: str, text: str) -> timedelta:
-    """Longer than nothing, in whole minutes; ApiError 422 for anything else."""
+    """Above zero, in whole minutes; ApiError 422 for anything else."""
     found = _WITH_SECONDS.fullmatch(text)
     try:
         return parse_lasting(found.group(1) if found else text)
     except ValueError as error:
         raise bad_parameters(
-            f"{field}: {quoted(text) or 'an empty text'} is no duration; write for example 0d6h0m, 6h, 90m or 1w, in "
-            "whole minutes and above zero"
+            f"{field}: {quoted(text) or 'an empty text'} is not a duration; write for example 0d6h0m, 6h, 90m or 1w, "
+            "in whole minutes and above zero"
         ) from error

@@ -1,6 +1,6 @@
-"""Every `errorKey`, with the status that it comes with and a sentence of it. docs/api.md lists the same. Values only.
+"""Every `errorKey`, with its status and an example message. docs/api.md lists the same. Values only.
 
-Held by tests/portal/test_documented.py: every key in the sources is here, and some path's documentation shows it.
+Held by tests/portal/test_documented.py: every key in the sources is here, and some path documents it.
 """
 
 from __future__ import annotations
@@ -8,20 +8,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 _BY_STATUS: Mapping[int, Mapping[str, str]] = {
-    400: {"BadRequest": "the body is no JSON", "ApiKeyInvalid": "this cannot be an API key"},
+    400: {"BadRequest": "the body is not valid JSON", "ApiKeyInvalid": "this cannot be an API key"},
     401: {
         "Unauthenticated": "give an API key or a session as `Authorization: Bearer …`",
-        "ApiKeyNotFound": "no manifest below keys/ knows this API key",
+        "ApiKeyNotFound": "no manifest in keys/ has this API key",
         "ApiKeyRevoked": "the API key ci is revoked",
         "ApiKeyExpired": "Api Key has expired",
-        "SessionEnded": "this session is over, or none of this server's; log in again",
-        "LoginFailed": "the identity provider's answer is not believed; log in again",
+        "SessionEnded": "this session has ended, or another server issued it; log in again",
+        "LoginFailed": "the identity provider's answer is not valid; log in again",
         "SignatureMissing": "sign the body with a secret of --hook-secrets",
         "SignatureWrong": "sign the body with a secret of --hook-secrets",
     },
     403: {
         "Forbidden": "only an admin of the project may do this",
-        "CrossSite": "a browser's session changes things only from this portal's own pages; use a key elsewhere",
+        "CrossSite": "a browser session may change things only from this portal's own pages; elsewhere use an API key",
         "OwnRequest": "you filed vision/train yourself; another admin approves it",
         "PushRefused": "the server refused the push to main, which may be protected; let the portal push there",
     },
@@ -32,45 +32,45 @@ _BY_STATUS: Mapping[int, Mapping[str, str]] = {
         "NoSuchPath": "there is no such path; /openapi.json lists all",
         "WriteNotFound": "there is no change 5b0c4f6a1d8e4a7f9d3c2b1a0f9e8d7c, or you may not see it",
     },
-    405: {"MethodNotAllowed": "this path does not know that method; /openapi.json lists all"},
+    405: {"MethodNotAllowed": "this path does not support that method; /openapi.json lists all"},
     408: {"BodyTooSlow": "the body did not arrive within 15 s"},
     409: {
-        "Conflict": "templates/small.yaml was changed meanwhile by bo@example.com (spec.duration); look at it again, "
+        "Conflict": "bo@example.com changed templates/small.yaml meanwhile (spec.duration); look at it again, "
         "then try again",
-        "AlreadyProposed": "the branch requests/nlp proposes another change of requests/nlp.yaml already; have it "
-        "merged, or deleted, then ask again",
-        "ApiKeyAlreadyExists": "there was an API key ci already; choose another name",
-        "GprAlreadyExists": "there is a request vision/train already; a new one needs a new name",
-        "GprTemplateAlreadyExists": "template small exists already; PUT changes it",
-        "GprTemplateBindingAlreadyExists": "slice vision has a binding already; PUT changes it",
+        "AlreadyProposed": "the branch requests/nlp already proposes another change of requests/nlp.yaml; have it "
+        "merged or deleted, then try again",
+        "ApiKeyAlreadyExists": "an API key ci exists or existed already; choose another name",
+        "GprAlreadyExists": "a request vision/train exists already; choose another name",
+        "GprTemplateAlreadyExists": "template small exists already; change it with PUT",
+        "GprTemplateBindingAlreadyExists": "slice vision has a binding already; change it with PUT",
         "GprTemplateInUse": "template small is offered to vision; change the binding first",
         "GpuAlreadyProvisioned": "vision/train is Provisioned and keeps its terms (nodes); release it, or file another",
         "GpuAlreadyReleased": "vision/train is Completed and has no nodes any more; file a new request",
-        "IdempotencyKeyReused": "this Idempotency-Key was used for another change already; take a new key for a new "
+        "IdempotencyKeyReused": "this Idempotency-Key was already used for another change; use a new key for each "
         "change",
         "NotProvisioned": "vision/train has no nodes yet; cancel it instead",
         "NotSeenYet": "vision/train was not looked at by the controller yet; decide a moment later",
         "NothingToDecide": "vision/train waits for nobody's decision",
-        "Unchanged": "vision/train says so already; nothing is changed",
+        "Unchanged": "vision/train has these values already; nothing to change",
         "WorkspaceAlreadyExists": "workspace vision exists already; choose another name, or ask its owner to add you",
         "WorkspaceInUse": "vision/train not over yet; release or cancel first",
-        "WorkspaceNotReady": "the namespaces of workspace vision are not there yet; ask again in a minute",
+        "WorkspaceNotReady": "the namespaces of workspace vision do not exist yet; try again in a minute",
     },
     413: {"TooLarge": "a body has at most 1048576 bytes"},
     422: {
-        "BadParameters": "clusters: there is no cluster west; there are east, north",
-        "NoKubeconfig": "the portal has no kubeconfig of cluster east; its operator gives it one",
+        "BadParameters": "clusters: there is no cluster west; choose from east, north",
+        "NoKubeconfig": "the portal has no kubeconfig for cluster east; its operator can give it one",
     },
     429: {"TooManyRequests": "too many requests; wait 2 seconds"},
-    500: {"InternalError": "a fault of the server; its log has more under the request id"},
+    500: {"InternalError": "an error in the server; its log has details under the request id"},
     503: {
         "Unavailable": "the repository does not answer; try again in 5 seconds",
-        "OutcomeUnknown": "the repository did not answer whether the change arrived; look for it, or ask again with "
+        "OutcomeUnknown": "the repository did not confirm whether the change arrived; look for it, or try again with "
         "the same Idempotency-Key",
     },
 }
 STATUS: Mapping[str, int] = {key: status for status, keys in _BY_STATUS.items() for key in keys}
-"""The status that each comes with."""
+"""The status of each key."""
 SENTENCE: Mapping[str, str] = {key: text for keys in _BY_STATUS.values() for key, text in keys.items()}
-"""What the message of each may be."""
+"""An example message of each key."""
 KEYS = sorted(STATUS)

@@ -1,4 +1,4 @@
-"""What the API refuses, as values: each has a status, a stable key and a sentence. docs/api.md lists the keys."""
+"""Refusals of the API as values: each has a status, a stable key and a sentence. docs/api.md lists the keys."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ class ApiError(EgsError):
 
 
 def unauthenticated(message: str, key: str = "Unauthenticated") -> ApiError:
-    """Nobody is known to have asked: 401."""
+    """401: the caller is unknown."""
     return ApiError(HTTPStatus.UNAUTHORIZED, key, message, headers={"WWW-Authenticate": "Bearer"})
 
 
 def forbidden(message: str) -> ApiError:
-    """Somebody asked who may not: 403."""
+    """403: the caller may not do this."""
     return ApiError(HTTPStatus.FORBIDDEN, "Forbidden", message)
 
 
 def not_found(what: str, name: str, key: str = "NotFound") -> ApiError:
-    """404. Also of what the caller may not see, so that a guess tells nothing."""
+    """404. Also for what the caller may not see, so that guessing reveals nothing."""
     return ApiError(HTTPStatus.NOT_FOUND, key, f"there is no {what} {name}, or you may not see it")
 
 
 def conflict(message: str, key: str = "Conflict", data: Mapping[str, Any] | None = None) -> ApiError:
-    """409: it is there already, is in another state, or somebody was faster."""
+    """409: it exists already, is in another state, or changed meanwhile."""
     return ApiError(HTTPStatus.CONFLICT, key, message, data)
 
 
 def bad_parameters(message: str, data: Mapping[str, Any] | None = None) -> ApiError:
-    """422: what was sent makes no sense here; the message says what would."""
+    """422: the input makes no sense here; the message says what would."""
     return ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, "BadParameters", message, data)
 
 
@@ -57,7 +57,7 @@ def unavailable(message: str) -> ApiError:
 
 
 def too_often(wait_s: int, message: str = "") -> ApiError:
-    """429: the caller, or an address that shows nobody, asks too often, or has too much open as `message` says."""
+    """429: too many requests from a caller or an unauthenticated address, or too much open, as `message` says."""
     said = message or f"too many requests; wait {wait_s} second{'' if wait_s == 1 else 's'}"
     return ApiError(
         HTTPStatus.TOO_MANY_REQUESTS, "TooManyRequests", said, headers={"Retry-After": str(wait_s)}

@@ -1,4 +1,4 @@
-"""Entity tags of answers that time alone moves: made of the rest, and weak, since no two such answers are one text.
+"""Weak entity tags for answers that contain ticking values: made of the answer without those values.
 
 Held by tests/portal/test_tags.py.
 """
@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import BaseModel
 
 REQUEST: dict[str, Any] = {"estimated_wait_time": True, "status": {"cost"}}
-"""What the clock moves of a request: how long it still waits, and what it costs so far."""
+"""Ticking values of a request: its remaining wait, and its cost so far."""
 WORKLOAD: dict[str, Any] = {"idle_seconds": True, "elapsed_seconds": True, "cost": True, "gpu_hours": True}
 QUEUE_ROW: dict[str, Any] = {"estimated_wait_seconds": True}
 PLAN: dict[str, Any] = {"now": True, "requests": {"__all__": {"estimatedWaitSeconds"}}}
@@ -21,21 +21,21 @@ PLAN: dict[str, Any] = {"now": True, "requests": {"__all__": {"estimatedWaitSeco
 
 @dataclass(slots=True)
 class Stands:
-    """What the tag of one answer is made of; empty: of its body."""
+    """The basis of one answer's tag; empty: its body."""
 
     digest: str = ""
 
 
 STANDS: ContextVar[Stands] = ContextVar("stands")
-"""Of the answer that is being made; `portal.http.headers` sets it and sends the tag."""
+"""Of the answer under way; `portal.http.headers` sets it and sends the tag."""
 
 
 def of_each(ticking: dict[str, Any]) -> dict[str, Any]:
-    """The same of a page of them."""
+    """The same for a page of such items."""
     return {"items": {"__all__": ticking}}
 
 
 def tag_without(ticking: dict[str, Any], data: BaseModel) -> None:
-    """The answer's tag is made of these data but for what ticks: 304 while nothing but time went by."""
+    """Make the answer's tag of these data without the ticking ones: 304 while only time has passed."""
     stands = data.model_dump_json(exclude=ticking)
     STANDS.get().digest = hashlib.sha256(stands.encode()).hexdigest()[:32]

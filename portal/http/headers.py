@@ -1,8 +1,8 @@
-"""What stands around every answer: its request id, bounded bodies, entity tags, and headers that keep browsers careful.
+"""Middleware around every answer: request id, size limits of bodies, entity tags, and security headers.
 
-Answers to GET say which commits they were made of (`EGS-Commit`, `EGS-Status-Commit`) and how many seconds ago the
-remote answered (`Age`); whoever has the same already (`If-None-Match`) gets 304 and no body. A fault of ours is told
-in the log, and to the caller as 500 with nothing but the request id.
+Answers to GET name their commits (`EGS-Commit`, `EGS-Status-Commit`) and the seconds since the remote last
+answered (`Age`); a caller that has the same answer already (`If-None-Match`) gets 304 without a body. An internal
+error is logged; the caller gets 500 with the request id only.
 
 Held by tests/portal/http/test_app.py and tests/portal/http/test_headers.py.
 """
@@ -32,17 +32,17 @@ log = logging.getLogger(__name__)
 MOST_BODY = 1 << 20
 """Bytes of a body. The largest document has 256 KiB."""
 MOST_OF_STRANGERS = 32 << 10
-"""The same of what shows nobody, which is parsed before anybody is known: an ID token has at most 20,000 characters."""
+"""Limit for an unauthenticated body, which is parsed before the caller is known; an ID token fits in it."""
 COUNTED = 2 << 10
-"""So many bytes of such a body count as one more request of its address."""
+"""This many bytes of such a body count as one more request of its address."""
 PROBES = frozenset({"/healthz", "/readyz"})
-"""What a kubelet and a load balancer ask; nothing there is parsed, and nothing is refused."""
+"""Asked by kubelets and load balancers; their bodies are not parsed, and they are never refused."""
 SIGNED = frozenset({"/hooks/push"})
-"""Where a body is believed by its signature before it is read as anything."""
+"""Paths whose body is verified by its signature before it is parsed."""
 MOST_BODIES = 64 << 20
-"""Bytes of bodies that are held at a time, of all connections together."""
+"""Bytes of bodies held at a time, over all connections."""
 BODY_S = 15.0
-"""How long a body may take to arrive."""
+"""Longest time in which a body must arrive."""
 _SECURITY = (
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
@@ -50,21 +50,21 @@ _SECURITY = (
     (b"content-security-policy", b"default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"),
     (b"vary", b"Authorization, Cookie"),
 )
-"""What every answer has, unless its path says otherwise."""
+"""Headers of every answer, unless its path sets its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestOrigin:
-    """What the writer has to know of the HTTP request that a change comes from."""
+    """What the writer needs to know of the HTTP request behind a change."""
 
     id: str
-    """Request id: in `X-Request-Id` of the answer, and in the trailer of the commit."""
+    """Request id: in `X-Request-Id` of the answer, and in the commit's trailer."""
     print: str = ""
-    """Digest of method, path and body: the same idempotency key with another one is a mistake."""
+    """Digest of method, path and body: one idempotency key must not come with two of them."""
 
 
 REQUEST_ORIGIN: ContextVar[RequestOrigin | None] = ContextVar("request_origin", default=None)
-"""The HTTP request that this is done for."""
+"""The HTTP request being served."""
 
 
 def error_answer(error: ApiError) -> Response:
@@ -107,14 +107,14 @@ class Around:
             log.exception("request failed id=%s path=%s; please report it", answer.id, scope["path"])
             if answer.is_begun:
                 raise
-            text = f"a fault of the server; its log has more under the request id {answer.id}"
+            text = f"an error in the server; its log has details under the request id {answer.id}"
             broken = ApiError(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalError", text)
             await error_answer(broken)(scope, receive, answer.send)
         finally:
             body.drop()
 
     def _admitted(self, scope: Scope) -> int:
-        """The most bytes that its body may have. ApiError 429: too much comes from there that shows nobody."""
+        """Size limit for its body. ApiError 429: too many unauthenticated requests from this address."""
         request, logins = Request(scope), self._parts.logins
         if scope["path"] in PROBES or self._is_known(request):
             return MOST_BODY
@@ -124,26 +124,26 @@ class Around:
     def _is_known(self, request: Request) -> bool:
         try:
             return self._parts.logins.is_known(request, self._parts.reads.view())
-        except ApiError:  # nothing was read yet, by which anybody could be known
+        except ApiError:  # nothing was read yet, so no caller can be known
             return False
 
 
 @dataclass(slots=True)
 class _Held:
-    """Bytes of all bodies that are held now; one event loop counts them."""
+    """Bytes of all bodies held now; counted by one event loop."""
 
     count: int = 0
 
 
 class _Body:
-    """The body of one request, counted among all until it is dropped."""
+    """The body of one request, counted in the total until it is dropped."""
 
     def __init__(self, held: _Held) -> None:
         self._held, self._count = held, 0
         self.whole = b""
 
     async def read(self, scope: Scope, receive: Receive, most: int) -> bool:
-        """All of it; False: the caller went away. ApiError 413: too large, 408: it does not come, 503: too many."""
+        """Read all of it; False: the client left. ApiError 413: too large, 408: too slow, 503: too many bodies."""
         if scope["method"] in ("GET", "HEAD", "OPTIONS"):
             return True
         length = Headers(scope=scope).get("content-length", "")
@@ -169,10 +169,10 @@ class _Body:
         if self._count > most:
             raise _too_large(most)
         if self._held.count > MOST_BODIES:
-            raise unavailable("too many bodies arrive here at once; ask again")
+            raise unavailable("too many request bodies are arriving; try again later")
 
     def drop(self) -> None:
-        """It is not needed any more."""
+        """Stop counting it."""
         self._held.count -= self._count
         self._count = 0
 
@@ -180,12 +180,12 @@ class _Body:
 def _too_large(most: int) -> ApiError:
     text = f"a body has at most {most} bytes"
     if most == MOST_OF_STRANGERS:
-        text += f" where the caller is not known, and {MOST_BODY} with an API key or a session"
+        text += f" from an unknown caller, and {MOST_BODY} with an API key or a session"
     return ApiError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "TooLarge", text)
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
-    """The body that was read already, then what comes after it."""
+    """Replays the body that was read already, then continues with `receive`."""
     left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def next_message() -> Message:
@@ -200,7 +200,7 @@ def _print(scope: Scope, body: bytes) -> str:
 
 
 class _Answer:
-    """One answer on its way out."""
+    """One answer being sent."""
 
     def __init__(self, scope: Scope, parts: Parts, send: Send, id_: str) -> None:
         self._scope, self._parts, self._send = scope, parts, send
@@ -208,11 +208,11 @@ class _Answer:
         self.is_begun = False
         self._stands = Stands()
         STANDS.set(self._stands)
-        self._held: Message | None = None  # the start of one whose body is looked at as a whole
+        self._held: Message | None = None  # the start message, held until the body is complete
         self._body: list[bytes] = []
 
     async def send(self, message: Message) -> None:
-        """Pass it on; what gets an entity tag as soon as it is whole."""
+        """Pass it on; an answer that gets an entity tag waits until it is complete."""
         if message["type"] == "http.response.start":
             self._dress(message)
             if self._is_tagged(message):

@@ -1,7 +1,7 @@
-"""Whether the process lives and is ready: for a kubelet, a load balancer, and people who wonder. No caller needed.
+"""Liveness and readiness for kubelets, load balancers and people. No caller needed.
 
-Alive: it answers. Ready: the repository was read to the end, and the remote answered within the last three polls; a
-replica that is not ready gives old answers, so it is asked nothing until it is.
+Alive: it answers. Ready: the repository was read completely, and the remote answered within the last three polls. A
+replica that is not ready would give old answers, so it gets no requests until it is ready.
 
 Held by tests/portal/http/test_app.py.
 """
@@ -28,19 +28,19 @@ class HealthOut(Wire):
 
 @router.get("/healthz", summary="Whether the process lives", response_model=HealthOut)
 async def healthz() -> HealthOut:
-    """200 as long as it answers at all."""
-    return HealthOut(ok=True, reason="Alive", message="it answers")
+    """200 while the process answers."""
+    return HealthOut(ok=True, reason="Alive", message="the portal answers")
 
 
 _UNREADY: dict[int | str, dict[str, Any]] = {
     503: {
         "model": HealthOut,
-        "description": "Not ready: nothing was read yet, or the remote does not answer.",
+        "description": "Not ready: the repository was not read yet, or the remote does not answer.",
     }
 }
 
 
-@router.get("/readyz", summary="Whether it can answer", response_model=HealthOut, responses=_UNREADY)
+@router.get("/readyz", summary="Whether it is ready", response_model=HealthOut, responses=_UNREADY)
 async def readyz(parts: Of, response: Response) -> HealthOut:
     """200 when the repository was read and the remote answered within three polls, else 503."""
     found = parts.reads.ready()

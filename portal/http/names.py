@@ -1,7 +1,7 @@
-"""What may be a name here, and what to say of one that may not. Pure.
+"""Which names are allowed, and what to suggest instead. Pure.
 
-The vendor's names go further: dots, upper case, up to 253 characters. Here a name is a folder, a file and a label of
-Kubernetes at once. Held by tests/portal/http/test_names.py.
+The vendor allows more: dots, upper case, up to 253 characters. Here a name is a folder, a file and a Kubernetes
+label at once. Held by tests/portal/http/test_names.py.
 """
 
 from __future__ import annotations
@@ -19,36 +19,38 @@ from schemas.rules.problems import quoted
 _NAME = re.compile(NAME_PATTERN)
 _ADDRESS: TypeAdapter[str] = TypeAdapter(Address)
 SHOWN = 20
-"""Names that a sentence lists at most."""
+"""Most names listed in one sentence."""
 
 
 def checked_name(field: str, text: str) -> str:
-    """The name as it is; ApiError 422 with what would do where it can be none here."""
+    """The name itself; ApiError 422 with a suggestion if it is not allowed."""
     if _NAME.fullmatch(text):
         return text
-    near = nearest(text)
-    hint = f"; {near} would do" if near else ""
+    suggested = nearest(text)
+    hint = f"; {suggested} would be valid" if suggested else ""
     raise bad_parameters(
-        f"{field}: {quoted(text) or 'an empty text'} can be no name here: a name has 1 to 63 lower-case letters, "
+        f"{field}: {quoted(text) or 'an empty text'} is not a valid name: a name has 1 to 63 lower-case letters, "
         f"digits and '-', and begins and ends with a letter or digit{hint}"
     )
 
 
 def nearest(text: str) -> str:
-    """A name like that text; empty where nothing of it can stay."""
+    """The closest valid name; empty if no character of the text can stay."""
     kept = re.sub(r"[^a-z0-9]+", "-", text.lower())
     return kept[:63].strip("-")
 
 
 def checked_address(field: str, text: str) -> str:
-    """The mail address as it is; ApiError 422 for what is none."""
+    """The mail address itself; ApiError 422 if it is not one."""
     if is_address(text):
         return text
-    raise bad_parameters(f"{field}: {quoted(text) or 'an empty text'} is no mail address like bo@example.com")
+    raise bad_parameters(
+        f"{field}: {quoted(text) or 'an empty text'} is not a mail address like bo@example.com"
+    )
 
 
 def is_address(text: str) -> bool:
-    """Whether it names somebody."""
+    """Whether it is a mail address."""
     try:
         _ADDRESS.validate_python(text)
     except ValidationError:
@@ -57,7 +59,7 @@ def is_address(text: str) -> bool:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Some names for a sentence, in order."""
+    """Names for a sentence, sorted and shortened."""
     found = sorted(names)
     more = len(found) - SHOWN
     return (", ".join(found[:SHOWN]) or "none") + (f" and {more} more" if more > 0 else "")

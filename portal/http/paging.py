@@ -1,7 +1,7 @@
-"""Lists in portions: `?limit=` items, and a `cursor` that leads on behind the last of them. Pure.
+"""Lists in pages: `?limit=` items, and a `cursor` that continues after the last of them. Pure.
 
-A cursor names the last item that was given out and where it stood: what came in before it meanwhile does not make an
-item come twice or be missed, and where that item is gone the list goes on at its place.
+A cursor names the last item of the page and its position. Items added before it neither repeat nor hide others. If
+that item is gone, the list continues at its position.
 
 Held by tests/portal/http/test_paging.py.
 """
@@ -26,7 +26,7 @@ USUAL_ITEMS = 100
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """Which part of a list is asked for."""
+    """Which page of a list is requested."""
 
     limit: int = USUAL_ITEMS
     cursor: str = ""
@@ -34,13 +34,13 @@ class Portion:
 
 async def portion_of(
     limit: Annotated[
-        int, Query(ge=1, le=MOST_ITEMS, description="How many items at most.", examples=[100])
+        int, Query(ge=1, le=MOST_ITEMS, description="Most items to return.", examples=[100])
     ] = USUAL_ITEMS,
     cursor: Annotated[
-        str, Query(max_length=1000, description="`next` of the portion before; empty: from the beginning.")
+        str, Query(max_length=1000, description="`next` of the previous page; empty: from the beginning.")
     ] = "",
 ) -> Portion:
-    """A dependency of paths that give lists."""
+    """Dependency of paths that return lists."""
     return Portion(limit, cursor)
 
 
@@ -50,7 +50,7 @@ Portioned = Annotated[Portion, Depends(portion_of)]
 def portion(
     items: Sequence[Item], wanted: Portion, key: Callable[[Item], str]
 ) -> tuple[Sequence[Item], str | None]:
-    """That part of a list, and the cursor of what is behind it; `key` tells items apart. ApiError 422."""
+    """That page of a list, and the cursor of the next page; `key` identifies items. ApiError 422."""
     begin = _begin(items, wanted.cursor, key) if wanted.cursor else 0
     end = begin + wanted.limit
     more = cursor_of(end - 1, key(items[end - 1])) if end < len(items) else None
@@ -58,19 +58,19 @@ def portion(
 
 
 def cursor_of(at: int, key: str) -> str:
-    """The cursor behind the item of that key, which stood there."""
+    """The cursor after the item with that key at that position."""
     return base64.urlsafe_b64encode(json.dumps([at, key]).encode()).decode().rstrip("=")
 
 
 def read_cursor(cursor: str) -> tuple[int, str]:
-    """Place and key. ApiError 422 for a text that is no cursor of ours."""
+    """Position and key. ApiError 422 for a text that is not a cursor."""
     try:
         at, key = json.loads(base64.b64decode(cursor + "=" * (-len(cursor) % 4), b"-_", validate=True))
         if isinstance(at, int) and not isinstance(at, bool) and isinstance(key, str) and at >= 0:
             return at, key
     except (binascii.Error, ValueError, TypeError):
         pass
-    raise bad_parameters("cursor: give `next` of the portion before as it was, or leave it out")
+    raise bad_parameters("cursor: pass `next` of the previous page unchanged, or leave it out")
 
 
 def _begin(items: Sequence[Item], cursor: str, key: Callable[[Item], str]) -> int:

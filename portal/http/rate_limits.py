@@ -1,10 +1,10 @@
-"""How often somebody may ask: token buckets. Pure but for the memory of who asked when; time is an argument.
+"""Rate limits: token buckets. Pure except for the buckets; time is an argument.
 
-A bucket holds at most `burst` and fills by `per_s`; each request takes one, or several where it costs more.
+A bucket holds at most `burst` tokens and fills by `per_s`; each request takes one, or several if it costs more.
 Every replica counts for itself.
 
-Held by tests/portal/http/test_rate_limits.py: in any span of t seconds nobody is let through more than burst + per_s
-* t times.
+Held by tests/portal/http/test_rate_limits.py: in any span of t seconds at most burst + per_s * t requests of one
+caller pass.
 """
 
 from __future__ import annotations
@@ -21,47 +21,47 @@ from portal.http.errors import ApiError, too_often
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """How often: `per_s` for ever, and up to `burst` at once."""
+    """`per_s` sustained, and up to `burst` at once."""
 
     per_s: float
     burst: int
 
     def times(self, number: int) -> Rate:
-        """So many times as often."""
+        """The same, multiplied."""
         return Rate(number * self.per_s, number * self.burst)
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """The bounds of one replica."""
+    """The rate limits of one replica."""
 
     reads: Rate = Rate(50, 200)
-    """Of each key or person: what changes nothing, quotes too. Of each address: logins that begin, and logouts."""
+    """Per key or person: requests that change nothing, quotes included. Per address: begun logins, and logouts."""
     writes: Rate = Rate(10, 50)
-    """Of each key or person: what becomes a commit, or a token."""
+    """Per key or person: requests that make a commit or a token."""
     failures: Rate = Rate(0.2, 20)
-    """Of each address: keys, sessions and logins that are no good."""
+    """Per address: invalid keys, sessions and logins."""
     strangers: Rate = Rate(20, 100)
-    """Of each address: all that shows nobody, and more of it where its body is large. Probes are not counted."""
+    """Per address: unauthenticated requests; a large body counts as several. Probes are not counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """What is left, and when that was counted."""
+    """Tokens left, and when they were counted."""
 
     left: float
     at: datetime
 
 
 def taken(bucket: Bucket | None, rate: Rate, now: datetime, cost: int = 1) -> tuple[Bucket, float]:
-    """The bucket after one more request, and the seconds until it would be let through; 0: it was.
+    """The bucket after one more request, and the seconds to wait before it may pass; 0: it passed.
 
-    What costs more than the bucket holds takes a full one.
+    A request that costs more than the bucket holds takes a full bucket.
     """
     cost = min(cost, rate.burst)
     left = float(rate.burst)
     if bucket is not None:
-        # A clock that was set back fills nothing.
+        # A clock that was set back adds no tokens.
         left = min(left, bucket.left + rate.per_s * max(0.0, (now - bucket.at).total_seconds()))
         now = max(now, bucket.at)
     if left >= cost:
@@ -70,16 +70,16 @@ def taken(bucket: Bucket | None, rate: Rate, now: datetime, cost: int = 1) -> tu
 
 
 class Limiter:
-    """The buckets of everybody who asked lately. Safe to use from any thread."""
+    """The buckets of recent callers. Safe to use from any thread."""
 
     def __init__(self, rate: Rate, remembered: int = 10_000) -> None:
-        """`remembered`: how many are kept in mind; of more, whoever was quiet for longest is forgotten."""
+        """`remembered`: most buckets to keep; beyond that the least recently used is dropped."""
         self._rate, self._remembered = rate, remembered
         self._buckets: OrderedDict[str, Bucket] = OrderedDict()
         self._lock = threading.Lock()
 
     def take(self, who: str, now: datetime, cost: int = 1) -> None:
-        """Count one more request; ApiError 429 where it is one too many."""
+        """Count one more request; ApiError 429 above the limit."""
         with self._lock:
             self._buckets[who], wait_s = taken(self._buckets.get(who), self._rate, now, cost)
             self._buckets.move_to_end(who)
@@ -89,7 +89,7 @@ class Limiter:
             raise refusal(wait_s)
 
     def check(self, who: str, now: datetime, cost: int = 1) -> None:
-        """ApiError 429 where one more request would be one too many; counts nothing."""
+        """ApiError 429 if one more request would be above the limit; counts nothing."""
         with self._lock:
             _, wait_s = taken(self._buckets.get(who), self._rate, now, cost)
         if wait_s > 0:
@@ -97,12 +97,12 @@ class Limiter:
 
 
 def refusal(wait_s: float) -> ApiError:
-    """429, with the whole seconds until it is worth asking again."""
+    """429, with the whole seconds to wait."""
     return too_often(max(1, math.ceil(wait_s)))
 
 
 def neighbourhood(address: str) -> str:
-    """What is counted as one address: of IPv6 the network of 64 bits, which one customer has to themselves."""
+    """The unit in which addresses are counted: for IPv6 the /64 network, which belongs to one customer."""
     try:
         found = ipaddress.ip_address(address)
     except ValueError:

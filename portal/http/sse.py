@@ -1,11 +1,11 @@
-"""Server-sent events: what a view says now, and again whatever of it is another with a newer view.
+"""Server-sent events: what a view says now, and again what changed with each newer view.
 
-Each event has the status commit as its id; who comes back with `Last-Event-ID` of the newest commit is told only what
-comes after it. A line of comment now and then keeps proxies from closing a quiet stream. The caller is looked at again
-with every view: a key that was revoked, or a member who is none any more, hears nothing further.
+Each event has the status commit as its id; a client that reconnects with `Last-Event-ID` of the newest commit gets
+only what comes after it. Comment lines keep proxies from closing a quiet stream. The caller is checked again with
+every view: after a key is revoked, or a member removed, nothing more is sent.
 
-What there is to say is worked out in threads of their own, so that nobody else waits for it. One key or person has a
-few streams, and whoever does not read what they are sent loses theirs.
+Events are computed in threads of their own, so that other answers do not wait. One key or person may have a limited
+number of streams, and a client that stops reading loses its stream.
 
 Held by tests/portal/views/test_reader.py and tests/portal/test_streams.py.
 """
@@ -32,13 +32,13 @@ from portal.views.view import View
 
 KEEP_ALIVE_S = 15.0
 MOST_STREAMS = 1000
-"""Streams of one process; one more is sent away."""
+"""Streams of one process; further ones are refused."""
 MOST_OF_ONE = 20
-"""Streams of one key, or of a person who logged in."""
+"""Streams of one key or login."""
 MOST_OF_A_PERSON = 2 * MOST_OF_ONE
-"""Streams of one person with all their keys and logins."""
+"""Streams of one person over all keys and logins."""
 SEND_S = 60.0
-"""How long somebody may take to read what they were sent, once it fills the connection's buffers."""
+"""Longest time a client may take to read once the connection's buffers are full."""
 _AGAIN_S = 15
 _TELLERS = ThreadPoolExecutor(2, thread_name_prefix="stream")
 _KEEP_ALIVE = b": keep-alive\n\n"
@@ -46,7 +46,7 @@ _END = b"retry: 2000\n: the server ends\n\n"
 
 STREAM: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "A stream of events, until the caller or the server ends it.",
+        "description": "A stream of events, until the client or the server ends it.",
         "content": {"text/event-stream": {"schema": {"type": "string"}}},
     }
 }
@@ -55,39 +55,41 @@ STREAM: dict[int | str, dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class StreamEvent:
-    """One thing that a view says: told again when the text under its key is another."""
+    """One event of a view: sent again when the text under its key changed."""
 
     key: str
     event: str
     text: str
     """One line, mostly JSON."""
     is_last: bool = False
-    """Nothing comes after it: the stream ends."""
+    """The stream ends after it."""
 
 
 Tell = Callable[[View], Iterable[StreamEvent]]
-"""All that a view has to say to this caller. An ApiError ends the stream, and is told as its last event."""
+"""All events of a view for this caller. An ApiError ends the stream and is sent as its last event."""
 
 
 @dataclass(slots=True)
 class Streams:
-    """Who has how many open. Belongs to the event loop."""
+    """Open streams per caller. Belongs to the event loop."""
 
     _open: Counter[str] = field(default_factory=Counter)
 
     def check(self, caller: Caller) -> None:
-        """ApiError 429 where one more would be too many of theirs, 503 of everybody's."""
+        """ApiError 429 if the caller has too many open, 503 if the process has."""
         for who, most in _bounds(caller):
             if self._open[who] >= most:
                 whose = "with this key" if who != _person(caller) and caller.key else "by you"
                 text = f"{most} streams are open {whose}; end one, or follow a whole workspace with one"
                 raise too_often(_AGAIN_S, text)
         if self._open[_ALL] >= MOST_STREAMS:
-            raise unavailable(f"{MOST_STREAMS} streams are open here; ask again later, or another replica")
+            raise unavailable(
+                f"{MOST_STREAMS} streams are open here; try again later, or use another replica"
+            )
 
     @contextlib.contextmanager
     def one_more(self, caller: Caller) -> Iterator[None]:
-        """Counted for so long."""
+        """Count one more stream while the block runs."""
         names = (_ALL, *(who for who, _ in _bounds(caller)))
         self._open.update(names)
         try:
@@ -112,14 +114,14 @@ def _person(caller: Caller) -> str:
 
 @dataclass(slots=True)
 class _Listener:
-    """What one caller has heard."""
+    """What was sent to one client."""
 
     heard: dict[str, str] = field(default_factory=dict)
     is_done: bool = False
-    """They heard the last there is."""
+    """The last event was sent."""
 
     def news(self, view: View, tell: Tell) -> bytes:
-        """What is new in this view, as it goes over the wire."""
+        """What changed with this view, as bytes for the wire."""
         now = {told.key: told for told in tell(view)}
         fresh = [told for key, told in now.items() if self.heard.get(key) != told.text]
         self.heard = {key: told.text for key, told in now.items()}
@@ -133,7 +135,7 @@ def _sent(told: StreamEvent, id_: str) -> bytes:
 
 
 async def heard(reads: Reads, tell: Tell, last: str) -> AsyncIterator[bytes]:
-    """The stream's bytes; `last` is the status commit that the caller has heard of already, if any."""
+    """The stream's bytes; `last` is the status commit that the client already has, if any."""
     view, listener = reads.view(), _Listener()
 
     async def news() -> bytes:
@@ -160,13 +162,13 @@ _STREAMS = Streams()
 
 
 def streaming(request: Request, parts: Parts, caller: Caller, tell: Tell) -> StreamingResponse:
-    """The answer of a path that streams. `tell` should look at the caller again: `parts.logins.recognise`."""
+    """The answer of a path that streams. `tell` should check the caller again with `parts.logins.recognise`."""
     _STREAMS.check(caller)
     return _Streaming(heard(parts.reads, tell, request.headers.get("Last-Event-ID", "")), caller)
 
 
 class _Streaming(StreamingResponse):
-    """Counted from its first byte to its last; ended where nobody reads."""
+    """Counted from its first byte to its last; ended if the client does not read."""
 
     media_type = "text/event-stream"
 

@@ -1,6 +1,6 @@
-"""What is wrong with a request's fields, in sentences that say what would do. Pure.
+"""Validation errors of a request as sentences that say what is expected. Pure.
 
-Never what was sent: it may be a secret. Held by tests/portal/http/test_validation_errors.py.
+They never repeat the input: it may be a secret. Held by tests/portal/http/test_validation_errors.py.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _WHATS: Mapping[str, str] = {
     "datetime": "a time such as 2026-11-21T08:00:00Z",
     "date": "a day such as 2026-11-21",
 }
-"""What a field has to be, by the beginning of the kind of mistake."""
+"""The expected type, by the prefix of pydantic's error type."""
 
 
 def mistake(error: Mapping[str, Any]) -> str:
-    """`where: what has to be there`, of one error that pydantic found."""
+    """`field: what is expected`, for one error of pydantic."""
     where = ".".join(str(part) for part in error["loc"][1:]) or str(error["loc"][0])
     return f"{where[:MOST_WHERE]}: {_sentence(error)}"
 
@@ -38,21 +38,21 @@ def _sentence(error: Mapping[str, Any]) -> str:
         return _SENTENCES[kind](error.get("ctx") or {})
     begin, _, end = kind.rpartition("_")
     if end in ("type", "parsing") and begin in _WHATS:
-        return f"this has to be {_WHATS[begin]}"
+        return f"this must be {_WHATS[begin]}"
     return str(error["msg"]).removeprefix("Value error, ")
 
 
 def _is(word: str, key: str) -> Sentence:
-    return lambda more: f"this has to be {word}{more[key]}"
+    return lambda more: f"this must be {word}{more[key]}"
 
 
 def _has(word: str, key: str, of: str) -> Sentence:
-    return lambda more: f"this has to have {word} {more[key]} {of}{'' if more[key] == 1 else 's'}"
+    return lambda more: f"this must have {word} {more[key]} {of}{'' if more[key] == 1 else 's'}"
 
 
 _SENTENCES: Mapping[str, Sentence] = {
-    "missing": lambda _: "it is missing; give it",
-    "extra_forbidden": lambda _: "there is no such field here; leave it out, or mend its name",
+    "missing": lambda _: "this field is required",
+    "extra_forbidden": lambda _: "there is no such field; leave it out, or correct its name",
     "greater_than_equal": _is("at least ", "ge"),
     "greater_than": _is("more than ", "gt"),
     "less_than_equal": _is("at most ", "le"),
@@ -61,10 +61,10 @@ _SENTENCES: Mapping[str, Sentence] = {
     "string_too_long": _has("at most", "max_length", "character"),
     "too_short": _has("at least", "min_length", "item"),
     "too_long": _has("at most", "max_length", "item"),
-    "string_pattern_mismatch": lambda more: f"this has to match {more['pattern']}",
+    "string_pattern_mismatch": lambda more: f"this must match {more['pattern']}",
     "literal_error": _is("", "expected"),
     "enum": _is("", "expected"),
-    "int_from_float": lambda _: "this has to be a whole number",
-    "json_invalid": lambda _: "this is no JSON",
+    "int_from_float": lambda _: "this must be a whole number",
+    "json_invalid": lambda _: "this is not valid JSON",
 }
-"""By kind of mistake; a sentence of our own fields' rules comes as it is."""
+"""By pydantic's error type; the messages of our own validators pass unchanged."""

@@ -1,7 +1,7 @@
-"""`POST /hooks/push`: the forge tells that something was pushed, and the repository is asked at once.
+"""`POST /hooks/push`: a forge reports a push, and the portal fetches at once.
 
-Hooks are believed by their signature alone (`reconciler.processes.webhooks`) and only wake; what they say counts for
-nothing. Held by tests/portal/http/test_app.py.
+A hook is authenticated by its signature alone (`reconciler.processes.webhooks`) and only triggers a fetch; its content
+is ignored. Held by tests/portal/http/test_app.py.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ router = APIRouter(tags=["health"])
 
 
 class Woken(Wire):
-    """What a hook brought about."""
+    """The effect of a hook."""
 
     woken: bool
 
@@ -35,7 +35,7 @@ class Woken(Wire):
     responses=refusals(408, 413, "HooksOff", "SignatureMissing", "SignatureWrong"),
 )
 async def hooked(request: Request, parts: Of) -> Envelope[Woken]:
-    """Look at the repository now."""
+    """Fetch the repository now."""
     if parts.settings.hook_secrets is None:
         raise ApiError(HTTPStatus.NOT_FOUND, "HooksOff", "give the portal --hook-secrets FILE")
     secrets = await asyncio.to_thread(_secrets, parts.settings.hook_secrets)
@@ -48,8 +48,8 @@ async def hooked(request: Request, parts: Of) -> Envelope[Woken]:
 
 
 def _secrets(file: Path) -> tuple[bytes, ...]:
-    """Read anew each time, so that one can be replaced."""
+    """Read every time, so that an operator can replace them."""
     try:
         return secrets_of(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, UserError) as error:
-        raise unavailable("the secrets of webhooks cannot be read; the operator should look") from error
+        raise unavailable("the webhook secrets cannot be read; ask the operator to look") from error

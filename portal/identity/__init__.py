@@ -1,1 +1,1 @@
-"""Who calls, and what they may do and see."""
+"""Who the caller is, and what they may do and see."""

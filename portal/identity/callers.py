@@ -1,12 +1,12 @@
-"""Who asks, and what they may. Pure.
+"""The caller of a request and their rights. Pure.
 
-A key carries a role and a scope; its caller has what they let through of the rights that the manifests give the person,
-never more: whoever steals a Viewer's key reads, and a robot that is no member files nothing. Who logs in through the
-identity provider has all that the manifests give them, and beside it what `groups` of project.yaml gives their groups.
+A key carries a role and a scope. Its caller has at most the rights that the manifests give the person, limited by role
+and scope: a stolen Viewer key can only read, and a robot that is not a member files nothing. A person who logs in has
+all rights that the manifests give them, plus those that `groups` of project.yaml gives their groups.
 
 Held by tests/portal/identity/test_callers.py and tests/portal/test_matrix.py:
-  * by a key nobody may more than the person, nor more than the key's role and scope;
-  * a group never makes an admin, and never more than its role in its slices.
+  * a key never gives more than the person, the role and the scope allow;
+  * a group never makes an admin, and never gives more than its role in its slices.
 """
 
 from __future__ import annotations
@@ -22,18 +22,17 @@ from schemas.documents.project import GroupGrant
 from schemas.status.judgements import TrustRecord
 
 EVERYWHERE: frozenset[str] | None = None
-"""Scope of what is good for the whole project."""
+"""Scope: the whole project."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a key or a group carries."""
+    """The role and scope of a key or a group."""
 
     role: Role
     slices: frozenset[str] | None = EVERYWHERE
 
     def covers(self, slice_: str) -> bool:
-        """Whether it is good for that slice."""
         return self.slices is None or slice_ in self.slices
 
 
@@ -42,49 +41,47 @@ _WORKING: tuple[Role, ...] = ("Owner", "Editor")
 _READING: tuple[Role, ...] = ("Owner", "Editor", "Viewer")
 
 ALL_OF_ONES_OWN = (Grant("Owner"),)
-"""What somebody's own login carries: whatever the manifests let them do."""
+"""What a person's own login carries: all that the manifests allow them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Somebody whose identity was shown."""
+    """An identified caller."""
 
     email: str
     name: str
     grants: tuple[Grant, ...]
     actor: Actor
-    """What the API lets them do: the rights below, and those of their groups."""
+    """What the API allows them: the rights below, plus those of their groups."""
     judged: Actor
-    """The rights by which a change of theirs counts on main by itself. Where main is verified its judge knows people
-    and no groups: what somebody may by a group alone is brought as a proposal."""
+    """The rights by which their change counts on main by itself. A verified main knows people, not groups: a change
+    that only a group allows is brought as a proposal."""
     sees: frozenset[str] | None
-    """Slices that they may look into; None: all of them."""
+    """Slices they may see; None: all."""
     key: str = ""
     """Name of the API key; empty: a person who logged in."""
     expires: datetime | None = None
     is_handed: bool = False
-    """By an ID token that was brought, not by a login that began here."""
+    """By an ID token that the client brought, not by a login that began here."""
     again: Callable[[Any, datetime], Caller] | None = field(default=None, compare=False, repr=False)
-    """What the same evidence shows in another view at another instant; ApiError 401 where it opens nothing then.
-    None: nothing but this value is known."""
+    """The caller that the same evidence shows in another view at another time; ApiError 401 if it is not valid then.
+    None: only this value is known."""
 
     @property
     def is_admin(self) -> bool:
-        """Whether they may do what only admins may."""
         return self.actor.is_admin
 
     @property
     def counted(self) -> str:
-        """As whom they are counted where everybody may do only so much."""
+        """The name under which requests are counted for rate limits."""
         return f"key {self.key}" if self.key else self.email
 
     @property
     def sees_any(self) -> bool:
-        """Whether they may look into anything; else they are a stranger who shows who they are."""
+        """Whether they may see any slice."""
         return self.sees is None or bool(self.sees)
 
     def may_see(self, slice_: str) -> bool:
-        """Whether they may look into that slice."""
         return self.sees is None or slice_ in self.sees
 
 
@@ -96,9 +93,10 @@ def caller_of(
     key: str = "",
     expires: datetime | None = None,
 ) -> Caller:
-    """What the grants let through of a person's rights; `known` are all slices there are.
+    """A person's rights as far as the grants allow them; `known` are all slices.
 
-    An admin's Editor key is a member's of every slice in its scope; only an Owner of the whole project is an admin.
+    An admin with an Editor key has a member's rights in every slice of its scope; only an Owner key for the whole
+    project makes an admin.
     """
     ordered = tuple(grants)
     works = frozenset(known) if person.is_admin else person.member_of
@@ -113,7 +111,7 @@ def caller_of(
 
 def _narrowed(person: Actor, grants: Collection[Grant], works: Collection[str]) -> Actor:
     may_own = frozenset(_where(_OWNING, grants, works if person.is_admin else person.owns))
-    # A key makes keys only where it carries all of its person: whoever steals an Editor's makes no Owner's.
+    # A key makes other keys only if it has all rights of its person: a stolen Editor key makes no Owner key.
     whole = [g.slices for g in grants if g.role == "Owner"]
     scope = None if None in whole else frozenset[str]().union(*(s for s in whole if s is not None))
     is_admin = person.is_admin and None in whole
@@ -128,19 +126,19 @@ def _narrowed(person: Actor, grants: Collection[Grant], works: Collection[str]) 
 
 
 def _within(one: frozenset[str] | None, other: frozenset[str] | None) -> frozenset[str] | None:
-    """What is in both; None is everything."""
+    """The intersection; None is everything."""
     return other if one is None else one if other is None else one & other
 
 
 def _where(roles: Collection[Role], grants: Collection[Grant], slices: Collection[str]) -> Iterator[str]:
-    """Of these slices those for which one of the grants has such a role."""
+    """The slices in which one of the grants has one of these roles."""
     return (s for s in slices if any(g.role in roles and g.covers(s) for g in grants))
 
 
 def with_groups(
     caller: Caller, groups: Collection[Grant], known: Collection[str], trust: TrustRecord | None
 ) -> Caller:
-    """The same caller with what their groups give on top; nobody is an admin by a group. `trust`: `facts.trust`."""
+    """The caller plus the rights of their groups; a group never makes an admin. `trust`: `facts.trust`."""
     owns = caller.actor.owns.union(_where(_OWNING, groups, known))
     works = caller.actor.member_of.union(_where(_WORKING, groups, known))
     seen = frozenset(_where(_READING, groups, known))
@@ -156,7 +154,7 @@ def with_groups(
 
 
 def grants_of(groups: Collection[str], rules: Collection[GroupGrant]) -> tuple[Grant, ...]:
-    """What the project gives to the members of these groups."""
+    """What the project grants to the members of these groups."""
     return tuple(
         Grant(rule.role, frozenset(rule.slices) if rule.slices else EVERYWHERE)
         for rule in rules
@@ -165,7 +163,7 @@ def grants_of(groups: Collection[str], rules: Collection[GroupGrant]) -> tuple[G
 
 
 def rights_of(caller: Caller) -> tuple[Grant, ...]:
-    """What a caller may, from most to least; no slice stands in two of them."""
+    """The caller's rights, strongest first; each slice is in one of them."""
     if caller.is_admin:
         return (Grant("Owner"),)
     owns, works = caller.actor.owns, caller.actor.member_of - caller.actor.owns
@@ -175,10 +173,10 @@ def rights_of(caller: Caller) -> tuple[Grant, ...]:
 
 
 def called(name: str, email: str) -> str:
-    """A name as a commit can carry it on one line: printable, without `<` and `>`; else the address before its @."""
+    """A name fit for a commit: one printable line without `<` and `>`; else the local part of the address."""
     kept = "".join(c if c.isprintable() and c not in "<>" else " " for c in name)
     return " ".join(kept.split())[:100].strip() or email.partition("@")[0]
 
 
 Way = Literal["pushed", "pull-request", "branch", "accepted"]
-"""How a change reached the repository: on main; asking to be merged; or it will be, follow it."""
+"""How a change reaches the repository: on main; as a proposal; or accepted and still to be pushed."""

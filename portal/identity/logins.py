@@ -1,8 +1,8 @@
-"""Who asks, from what a request shows: an API key or a session as `Authorization: Bearer`, or a browser's cookie.
+"""Authentication: an API key or a session as `Authorization: Bearer`, or a browser's cookie.
 
-Deny by default: what shows nobody is 401. What somebody may is worked out from the newest view, so that a key that is
-revoked, and a person who is no member any more, have lost it with the next fetched commit, whatever they still hold.
-A cookie goes along by itself, so it changes nothing unless the request's `Origin` is this portal's.
+Deny by default: a request without valid evidence is 401. Rights are worked out from the newest view, so a revoked key
+or a removed member loses them with the next fetched commit, whatever token they still hold. A browser sends cookies by
+itself, so a cookie authorises changes only if the request's `Origin` is this portal's.
 
 Held by tests/portal/test_auth.py and tests/portal/test_matrix.py.
 """
@@ -31,43 +31,43 @@ from portal.views.view import View
 
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
 _QUOTES = "/gpr/waittime"
-"""What is asked by POST and changes nothing."""
+"""Asked by POST, but changes nothing."""
 _COSTLY = frozenset({"/api/v1/gpr/why", "/api/v1/plan"})
-"""Reads that plan anew, or tell a whole plan."""
+"""Reads that compute a plan or return a whole one."""
 _COST = 10
-"""As how many reads each of them counts."""
+"""Number of reads that each of them counts as."""
 _KEYS_OF_ONE = 2
-"""How many times a key's rates one person has with all their keys and logins together."""
+"""A person's rate over all keys and logins, as a multiple of one key's."""
 _REMEMBERED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a request shows."""
+    """The credential of a request."""
 
     text: str
     how: Literal["bearer", "cookie"]
 
 
 class _Pair:
-    """How often one key or login may ask, and one person with all of theirs."""
+    """Rate limits of one key or login, and of one person over all of them."""
 
     def __init__(self, rate: Rate) -> None:
         self._ones, self._persons = Limiter(rate), Limiter(rate.times(_KEYS_OF_ONE))
 
     def take(self, caller: Caller, now: datetime, cost: int) -> None:
-        """Count one more request of theirs; ApiError 429 where it is one too many."""
+        """Count one more request; ApiError 429 above the limit."""
         who = caller.counted
-        self._ones.check(who, now, cost)  # one that is refused costs the person nothing
+        self._ones.check(who, now, cost)  # a refused request costs the person nothing
         self._persons.take(caller.email, now, cost)
         self._ones.take(who, now, cost)
 
 
 class Logins:
-    """All that knows who asks. Safe to use from any thread; `identify` waits for nothing."""
+    """Identifies callers. Safe to use from any thread; `identify` never waits."""
 
     def __init__(self, settings: PortalSettings, now: Callable[[], datetime]) -> None:
-        """Reads the secret of sessions; asks the identity provider nothing yet. Raises UserError."""
+        """Reads the session secret; does not contact the identity provider yet. Raises UserError."""
         self.signer: Signer = signer_of(settings.session_secret)
         self.provider = None if settings.provider is None else Provider(settings.provider)
         self.origin = settings.public_url.rstrip("/")
@@ -81,25 +81,25 @@ class Logins:
 
     @property
     def is_https(self) -> bool:
-        """Whether browsers reach the portal by https, so that its cookies go nowhere else."""
+        """Whether browsers reach the portal by https; its cookies are then sent only by https."""
         return self.origin.startswith("https://")
 
     @property
     def cookie(self) -> str:
-        """Name of a browser's session."""
+        """Name of a browser's session cookie."""
         return self._named("egs")
 
     @property
     def login_cookie(self) -> str:
-        """Name of a browser's login under way."""
+        """Name of the cookie of a login under way."""
         return self._named(LOGIN)
 
     def _named(self, name: str) -> str:
-        """With https the name itself keeps other hosts of the domain from setting it."""
+        """With https the prefix keeps other hosts of the domain from setting the cookie."""
         return f"__Host-{name}" if self.is_https else name
 
     def identify(self, request: Request, view: View) -> Caller:
-        """Who asks, counted as one request of theirs; ApiError 401, 403 (a foreign page asks) or 429."""
+        """The caller, counted for rate limits; ApiError 401, 403 (a foreign page) or 429."""
         caller = self.recognise(request, view)
         path = request.url.path
         reads = request.method in READING or path.endswith(_QUOTES)
@@ -107,7 +107,7 @@ class Logins:
         return caller
 
     def is_known(self, request: Request, view: View) -> bool:
-        """Whether it shows somebody, uncounted: before its body is looked at."""
+        """Whether it shows a valid caller, uncounted: checked before the body is read."""
         evidence = self._shown(request)
         if evidence is None:
             return False
@@ -118,18 +118,18 @@ class Logins:
         return True
 
     def count_stranger(self, request: Request, cost: int = 1) -> None:
-        """ApiError 429 where so much more is too much of what shows nobody and comes from one address."""
+        """ApiError 429 if the address sends too many unauthenticated requests."""
         self._strangers.take(address_of(request), self._now(), cost)
 
     def recognise(self, request: Request, view: View) -> Caller:
-        """Who asks, uncounted: for a stream that goes on, with each view that it tells of."""
+        """The caller, uncounted: for a stream, with each view that it sends."""
         evidence = self._shown(request)
         if evidence is None:
             raise unauthenticated("give an API key or a session as `Authorization: Bearer …`")
         try:
             caller = self._caller(evidence.text, view)
         except ApiError:
-            self.failures.take(address_of(request), self._now())  # guesses, and robots that never give up
+            self.failures.take(address_of(request), self._now())  # guesses, and robots that retry for ever
             raise
         if evidence.how == "cookie" and request.method not in READING:
             self.check_origin(request)
@@ -151,8 +151,8 @@ class Logins:
         return caller
 
     def _callers(self, view: View) -> dict[str, Caller]:
-        """Those worked out already: the same evidence shows the same caller until people, keys or judgement change."""
-        of, callers = self._known  # one value, so that no thread takes the callers of another view for these
+        """Cached callers: valid until people, keys or trust change."""
+        of, callers = self._known  # read both at once, so that view and callers belong together
         if of is None or not _is_alike(of, view) or len(callers) > _REMEMBERED:
             callers = {}
             self._known = view, callers
@@ -164,15 +164,15 @@ class Logins:
         return caller_in(session_of(self.signer, text, now), view, now)
 
     def check_origin(self, request: Request) -> None:
-        """ApiError 403 where a page of another origin asks, or nobody says which."""
+        """ApiError 403 if a page of another origin asks, or the origin is missing."""
         own = self.origin or f"{request.url.scheme}://{request.url.netloc}"
         if _origin(request.headers.get("Origin", "")) != _origin(own):
-            text = "a browser's session changes things only from this portal's own pages; use a key elsewhere"
+            text = "a browser session may change things only from this portal's own pages; elsewhere use an API key"
             raise ApiError(HTTPStatus.FORBIDDEN, "CrossSite", text)
 
 
 def _is_alike(one: View, other: View) -> bool:
-    """Whether both give the same rights: what is filed, and what became of it, changes nobody's."""
+    """Whether both give the same rights; requests and their status change none."""
     return one is other or (
         one.authority is other.authority
         and one.wanted.keys is other.wanted.keys
@@ -184,7 +184,7 @@ def _is_alike(one: View, other: View) -> bool:
 def _digest(text: str) -> str:
     try:
         return digest_of_key(text)
-    except ApiError as error:  # here it is what shows nobody; POST auth says 400 of the same
+    except ApiError as error:  # a 401 here; POST auth answers 400 for the same text
         raise unauthenticated(str(error), error.reason) from error
 
 
@@ -198,12 +198,12 @@ def _origin(url: str) -> tuple[str, str, int | None]:
 
 
 def address_of(request: Request) -> str:
-    """Where a request comes from, as failures are counted; the proxy's word counts only as the operator has it."""
+    """The client's address, as failures are counted; a proxy's header counts only if the operator trusts the proxy."""
     return neighbourhood(request.client.host) if request.client is not None else ""
 
 
 def caller_in(session: Session, view: View, now: datetime) -> Caller:
-    """Whose session it is, with the rights of this view. ApiError 401 where the key behind it opens nothing now."""
+    """The caller of a session, with the rights of this view. ApiError 401 if the key behind it is not valid now."""
     if session.key:
         caller = caller_by_key(view, session.key, now)
         expires = session.expires if caller.expires is None else min(session.expires, caller.expires)
@@ -217,14 +217,14 @@ def caller_in(session: Session, view: View, now: datetime) -> Caller:
 
 
 def session_by_key(view: View, text: str, now: datetime) -> Session:
-    """The session that an API key opens. ApiError 400 or 401."""
+    """The session opened by an API key. ApiError 400 or 401."""
     digest = digest_of_key(text)
     caller = caller_by_key(view, digest, now)
     return Session(caller.email, caller.name, ends(now, caller.expires), digest)
 
 
 def session_by_login(view: View, shown: Shown, now: datetime, *, is_handed: bool = False) -> Session:
-    """The session of somebody whom the identity provider shows, with those of their groups that the project knows."""
+    """The session of a person shown by the identity provider, with those of their groups that the project knows."""
     named = {rule.group for rule in view.wanted.project.groups}
     groups = tuple(sorted(shown.groups & named))
     return Session(shown.email, shown.name, ends(now, None), groups=groups, is_handed=is_handed)

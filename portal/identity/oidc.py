@@ -1,10 +1,10 @@
-"""Logging in through an OpenID provider: any issuer, found by discovery; authorization code with PKCE, nonce and state.
+"""OpenID login: any issuer, found by discovery; authorization code with PKCE, nonce and state.
 
-The protocol is authlib's and joserfc's; what they are given is checked here: the provider calls itself as configured,
-a token is signed by one of its published keys with an asymmetric algorithm, is for this client, belongs to the login
-that this browser began, is not over, and names an address that the provider has verified.
+authlib and joserfc implement the protocol; this module checks the result: the provider's issuer is the configured
+one; a token is signed by a published key with an asymmetric algorithm, is for this client, belongs to the login that
+this browser began, has not expired, and names an address that the provider has verified.
 
-Held by tests/portal/identity/test_oidc.py, with a real provider and with what it would never send.
+Held by tests/portal/identity/test_oidc.py, with a real provider and with answers that it would never send.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ ALGORITHMS = (
     "Ed25519",
     "EdDSA",
 )
-"""By which an ID token may be signed: never `none`, never with a secret that the client knows."""
+"""Signature algorithms of ID tokens: never `none`, never with a secret that the client knows."""
 SKEW_S = 60
-"""By how much the provider's clock may differ."""
+"""Tolerated difference to the provider's clock."""
 YOUNG = timedelta(minutes=5)
-"""How old an ID token may be that somebody brings."""
+"""Longest age of an ID token that a client brings."""
 LOGIN_LIFE = timedelta(minutes=10)
-"""How long somebody may take between the two ends of a login."""
+"""Longest time between the two ends of a login."""
 LOGIN = "egs-login"
 _ADDRESS: TypeAdapter[str] = TypeAdapter(Address)
 _ERROR = re.compile(r"[a-z_]{1,60}")
@@ -58,7 +58,7 @@ _ERROR = re.compile(r"[a-z_]{1,60}")
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Whom the provider vouches for."""
+    """A person shown by the provider."""
 
     email: str
     name: str
@@ -67,14 +67,14 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A login under way: where the browser goes, and the cookie that it comes back with."""
+    """A login under way: where the browser goes, and the cookie that it brings back."""
 
     url: str
     cookie: str
 
 
 def begin(provider: Provider, signer: Signer, redirect: str, next_: str, now: datetime) -> Begun:
-    """Ask the provider who it is; `next_` is where to go afterwards. ApiError 503 where it does not answer."""
+    """Start a login at the provider; `next_` is where to go afterwards. ApiError 503 if it does not answer."""
     state, nonce, verifier = (secrets.token_urlsafe(48) for _ in range(3))
     url = prepare_grant_uri(
         provider.metadata(now).authorization,
@@ -104,13 +104,13 @@ class Returned:
 def finish(
     provider: Provider, signer: Signer, redirect: str, returned: Returned, now: datetime
 ) -> tuple[Shown, str]:
-    """Who logged in, and where they wanted to go. ApiError 401 where anything is not as it has to be."""
+    """Who logged in, and where they wanted to go. ApiError 401 if any check fails."""
     found = signer.read(LOGIN, returned.cookie, now)
     if found is None:
-        raise refused("this browser began no login here within the last ten minutes; begin again")
+        raise refused("this browser began no login here within the last ten minutes; log in again")
     login = found[0]
     if not hmac.compare_digest(login["state"].encode(), returned.state.encode()):
-        raise refused("this answer belongs to another login; begin again")
+        raise refused("this answer belongs to another login; log in again")
     if not returned.code:
         said = returned.error if _ERROR.fullmatch(returned.error) else "no reason"
         raise refused(f"the identity provider refused the login: {said}")
@@ -138,13 +138,13 @@ def _tokens(provider: Provider, redirect: str, code: str, verifier: str, now: da
 def verified(
     provider: Provider, token: str, now: datetime, nonce: str = "", access: str | None = None
 ) -> Shown:
-    """Whom an ID token shows. With a nonce: of that very login of the portal; without: of `egs login`."""
+    """The person that an ID token shows. With a nonce: from that login of the portal; without: from `egs login`."""
     try:
         claims = _claims(provider, token, now)
         _check(provider, claims, now, nonce, access)
     except (JoseError, ValueError, TypeError, KeyError) as error:
-        # Never what the token has: it may be good elsewhere.
-        raise refused(f"the ID token does not count: {type(error).__name__}") from error
+        # Never the content of the token: it may be valid elsewhere.
+        raise refused(f"the ID token is not valid: {type(error).__name__}") from error
     return _shown(provider, claims)
 
 
@@ -172,9 +172,9 @@ def _check(provider: Provider, token: jwt.Token, now: datetime, nonce: str, acce
         given |= {"access_token": access}
     found = CodeIDToken(token.claims, token.header, options, given)
     found.validate(now=int(now.timestamp()), leeway=SKEW_S)
-    # With a nonce it is of a login that began here just now; without one it may have lain about for long.
+    # With a nonce the token is from a login that began here just now; without one it may be old.
     if not nonce and now.timestamp() - float(token.claims["iat"]) > YOUNG.total_seconds() + SKEW_S:
-        raise refused("the ID token is more than five minutes old; log in again for a new one")
+        raise refused("the ID token is more than five minutes old; log in again")
 
 
 def _shown(provider: Provider, token: jwt.Token) -> Shown:
@@ -183,7 +183,7 @@ def _shown(provider: Provider, token: jwt.Token) -> Shown:
         email = _ADDRESS.validate_python(claims.get("email"), strict=True)
     except ValidationError as error:
         raise refused(
-            "the identity provider gives no address of yours; ask it for the scope email"
+            "the identity provider gives no mail address for you; request the scope email from it"
         ) from error
     if claims.get("email_verified") is not True:
         raise refused(f"the identity provider has not verified that {email} is yours")
@@ -193,7 +193,7 @@ def _shown(provider: Provider, token: jwt.Token) -> Shown:
 
 
 def groups_in(claims: Mapping[str, Any], where: str) -> frozenset[str]:
-    """The groups of a token: a claim of that name, or the way to it through objects; anything else gives none."""
+    """The groups of a token: a claim of that name, or the path to it through objects; anything else gives none."""
     found: Any = claims.get(where)
     if found is None:
         found = claims
@@ -204,5 +204,5 @@ def groups_in(claims: Mapping[str, Any], where: str) -> frozenset[str]:
 
 
 def refused(message: str) -> ApiError:
-    """401: the login shows nobody."""
+    """401: the login is not valid."""
     return unauthenticated(message, "LoginFailed")

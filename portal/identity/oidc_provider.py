@@ -1,8 +1,8 @@
-"""What is known of one OpenID provider, and the talking to it. Read when it is first needed, and kept for an hour.
+"""One OpenID provider: its metadata and keys, read when first needed and kept for an hour.
 
-Its keys are read again when a token names one that is not known, but at most once in ten seconds: nobody makes this
-process ask the provider as often as they like. Of those who need the same one asks, and the others wait for its answer.
-After a failure nobody asks for half a minute. The only door to it; every call has a deadline.
+The keys are read again when a token names an unknown key, but at most once in ten seconds, so that callers cannot make
+this process flood the provider. Of several threads that need the same data one asks and the others wait for its answer.
+After a failure the provider is left alone for half a minute. Every call to it goes through here and has a deadline.
 
 Held by tests/portal/identity/test_oidc.py and tests/portal/identity/test_oidc_provider.py.
 """
@@ -31,33 +31,33 @@ Read = TypeVar("Read")
 
 KEPT = timedelta(hours=1)
 _AGAIN = timedelta(seconds=10)
-"""How old the keys are at least before they are read again."""
+"""Least age of the keys before they are read again."""
 PAUSE_S = 30.0
-"""How long it is left alone after a failure; longer than a failure takes, or everybody would wait for the next one."""
+"""Pause after a failure; longer than a failure takes, or every caller would wait for the next one."""
 _TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """The provider's addresses."""
+    """The provider's endpoints."""
 
     authorization: str
     token: str
     keys: str
     end_session: str = ""
-    """Where a browser ends its session with the provider; empty: it has no such place."""
+    """Where a browser ends its session at the provider; empty: not supported."""
 
 
 class _Kept(Generic[Read]):
-    """Something that the provider tells, kept for an hour. Safe to use from any thread."""
+    """Data of the provider, kept for an hour. Safe to use from any thread."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()  # never held while somebody is asked
+        self._lock = threading.Lock()  # never held during a call to the provider
         self._found: tuple[Read, datetime] | None = None
         self._asked: Future[Read] | None = None
 
     def get(self, read: Callable[[], Read], now: datetime) -> Read:
-        """What is known, or what `read` gives: to the one who calls it, and to all who come meanwhile."""
+        """The kept value, or the result of `read`, shared by all threads that ask meanwhile."""
         with self._lock:
             if self._found is not None and now - self._found[1] < KEPT:
                 return self._found[0]
@@ -82,7 +82,7 @@ class _Kept(Generic[Read]):
             mine.set_result(found)
 
     def forget(self, now: datetime) -> bool:
-        """Whether it was old enough to be read again, as it will be then."""
+        """Whether it was old enough to be read again; if so, the next `get` reads it."""
         with self._lock:
             if self._found is None or now - self._found[1] < _AGAIN:
                 return False
@@ -91,10 +91,10 @@ class _Kept(Generic[Read]):
 
 
 class Provider:
-    """One issuer. Safe to use from any thread; what it does may take seconds, so never on an event loop."""
+    """One issuer. Safe to use from any thread; calls may take seconds, so never use it on an event loop."""
 
     def __init__(self, settings: ProviderSettings, monotonic: Callable[[], float] = monotonic_s) -> None:
-        """Asks nothing yet. Raises UserError where the certificates cannot be read."""
+        """Does not contact the provider yet. Raises UserError if the certificates cannot be read."""
         self.settings = settings
         try:
             verify = True if settings.ca is None else ssl.create_default_context(cafile=str(settings.ca))
@@ -108,43 +108,45 @@ class Provider:
         self._silence: tuple[str, float] | None = None
 
     def close(self) -> None:
-        """End the connections."""
         self._client.close()
 
     def secret(self) -> str:
-        """The client's secret, read anew so that it can be changed; empty: it has none. ApiError 503."""
+        """The client secret, read every time so that it can be replaced; empty: none. ApiError 503."""
         file = self.settings.client_secret
         try:
             return "" if file is None else file.read_text().strip()
         except OSError as error:
-            raise unavailable(f"{file}: the client's secret cannot be read: {error.strerror}") from error
+            raise unavailable(f"{file}: the client secret cannot be read: {error.strerror}") from error
 
     def metadata(self, now: datetime) -> Metadata:
-        """Its addresses. ApiError 503 where it does not answer, or calls itself otherwise."""
+        """Its endpoints. ApiError 503 if it does not answer, or states another issuer."""
         return self._metadata.get(lambda: self._patiently(self._discovered), now)
 
     def keys(self, now: datetime) -> KeySet:
-        """The keys that it signs with. ApiError 503 where it does not answer."""
+        """Its signing keys. ApiError 503 if it does not answer."""
         address = self.metadata(now).keys
         return self._keys.get(lambda: key_set(self._patiently(lambda: self._get(address))), now)
 
     def asks_again(self, kid: str | None, now: datetime) -> bool:
-        """Forget the keys because that one is not among them; False: they were read just now."""
+        """Forget the keys because that one is missing; False: they were read just now."""
         return kid is not None and self._keys.forget(now)
 
     def post(self, address: str, headers: Mapping[str, str], body: str) -> Mapping[str, Any]:
-        """What it answers to a form, also when it refuses."""
+        """Its answer to a form, also if it refuses."""
         return self._talk("POST", address, headers=dict(headers), content=body)
 
     def _patiently(self, read: Callable[[], Read]) -> Read:
-        """What it answers. Where it was silent just now it is not even asked: nobody waits for others' deadlines."""
+        """Its answer. After a recent failure it is not asked, so that callers do not wait for a timeout."""
         silence = self._silence
         if silence is not None and self._monotonic() - silence[1] < PAUSE_S:
             raise unavailable(silence[0])
         try:
             found = read()
         except ApiError as error:
-            self._silence = str(error), self._monotonic()  # after the wait, which is no part of the pause
+            self._silence = (
+                str(error),
+                self._monotonic(),
+            )  # taken after the call: waiting is not part of the pause
             raise
         self._silence = None
         return found
@@ -154,7 +156,7 @@ class Provider:
         found = self._get(f"{issuer.rstrip('/')}/.well-known/openid-configuration")
         if found.get("issuer") != issuer:
             raise unavailable(
-                f"the identity provider at {issuer} calls itself otherwise; configure that name"
+                f"the identity provider at {issuer} states another issuer; configure the one that it states"
             )
         try:
             return Metadata(
@@ -164,7 +166,7 @@ class Provider:
                 str(found.get("end_session_endpoint", "")),
             )
         except KeyError as error:
-            raise unavailable(f"the identity provider at {issuer} does not tell its {error}") from error
+            raise unavailable(f"the metadata of the identity provider at {issuer} lacks {error}") from error
 
     def _get(self, address: str) -> Mapping[str, Any]:
         return self._talk("GET", address)
@@ -180,13 +182,11 @@ class Provider:
         return found
 
     def _silent(self, why: str) -> ApiError:
-        return unavailable(
-            f"the identity provider at {self.settings.issuer} does not answer as it should: {why}"
-        )
+        return unavailable(f"the identity provider at {self.settings.issuer} does not answer properly: {why}")
 
 
 def key_set(found: Mapping[str, Any]) -> KeySet:
-    """The published keys; one that cannot be read takes no other with it. joserfc minds what each is for."""
+    """The published keys; an unreadable key does not affect the others. joserfc checks what each is for."""
     listed = found.get("keys")
     keys: list[Key] = []
     for each in listed if isinstance(listed, list) else []:

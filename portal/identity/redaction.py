@@ -1,9 +1,9 @@
-"""What a caller may not see of others, taken out of sentences: names of requests in slices that are not theirs. Pure.
+"""Hides from a caller what they may not see: names of requests in other slices, in sentences. Pure.
 
-Rows of others are never given out at all; this is for words in which others are named, such as why a start moved.
-What stands behind the name of such a slice is taken for a request, whether there is one now or was one once.
+Rows of other slices are never sent; this is for sentences that name other requests, such as why a start moved. A name
+after the name of such a slice counts as a request, whether it exists now or existed once.
 
-Held by tests/portal/identity/test_redaction.py: also that it takes no longer than the sentence is long.
+Held by tests/portal/identity/test_redaction.py: also that it runs in linear time.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ from portal.identity.callers import Caller
 from portal.views.view import View
 
 SOMEBODY = "another workspace's request"
-# Each alternative begins where no name goes on, so that no letter is looked at from two beginnings.
+# Each alternative starts only at the start of a name, so that no character is scanned twice.
 _KEY = re.compile(
     r"(?:(?<![\w-])slices/(?P<path>[a-z0-9-]+)/gprs|(?<![\w/-])(?<!\w\.)(?P<slice>[a-z0-9][a-z0-9-]*))/(?P<name>\w[\w.-]*)",
     re.ASCII,
 )
 _END = ".-"
-"""What ends a sentence or a list and no name."""
+"""Characters that end a sentence or a list but not a name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Redactor:
-    """What one caller sees of one view."""
+    """What one caller may see in one view."""
 
     caller: Caller
     view: View
 
     def text(self, sentence: str) -> str:
-        """The sentence, with requests that the caller may not see named as somebody's."""
+        """The sentence with hidden requests replaced by "another workspace's request"."""
         if self.caller.sees is None or "/" not in sentence:
             return sentence
         said = _KEY.sub(self._named, sentence)
         return said[0].upper() + said[1:] if said.startswith(SOMEBODY) and " " in sentence else said
 
     def key(self, key: str) -> str:
-        """A request's `slice/name`, or nothing where the caller may not see it."""
+        """A request's `slice/name`, or nothing if the caller may not see it."""
         return key if self.caller.may_see(key.partition("/")[0]) else ""
 
     def strings(self, row: Mapping[str, object]) -> dict[str, object]:
@@ -55,7 +55,7 @@ class Redactor:
         return SOMEBODY + found["name"][len(name) :]
 
     def _is_named(self, slice_: str, name: str) -> bool:
-        """Whether that may be a request: it is one, or stands behind a slice's name and is no pool or node."""
+        """Whether it may be a request: it is one, or it follows a slice's name and is not a pool or node."""
         key = f"{slice_}/{name.removesuffix('.yaml')}"
         if key in self.view.facts.requests or key in self.view.wanted.filed:
             return True
@@ -64,11 +64,11 @@ class Redactor:
 
 
 def _slices_of_requests(view: View) -> frozenset[str]:
-    """Of all requests that there are records of: a slice may be gone before they are."""
+    """Slices of all recorded requests: a slice may be deleted before its requests are."""
     return frozenset(key.partition("/")[0] for key in view.facts.requests)
 
 
 def _places(view: View) -> frozenset[str]:
-    """Pools and nodes, as cluster/name: a cluster may be called like a slice."""
+    """Pools and nodes, as cluster/name: a cluster may have the name of a slice."""
     pools = view.wanted.pools.items()
     return frozenset(f"{cluster}/{name}" for (cluster, pool), found in pools for name in (pool, *found.nodes))

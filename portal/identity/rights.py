@@ -1,6 +1,6 @@
-"""What a caller may do with slices and what belongs to all of them, as refusals with a way on. Pure.
+"""Checks of a caller's rights in a slice or the whole project, as refusals with advice. Pure.
 
-What a caller may not see answers 404, as if it were not there; what they see and may not change 403.
+What a caller may not see is 404, as if it did not exist; what they see but may not change is 403.
 Held by tests/portal/identity/test_rights.py and tests/portal/test_matrix.py.
 """
 
@@ -12,11 +12,11 @@ from portal.views.view import View
 from schemas.documents.slice import SliceSpec
 
 WORKSPACE = "workspace"
-"""What the API calls a slice."""
+"""The API's name for a slice."""
 
 
 def seen_slice(view: View, caller: Caller, name: str) -> SliceSpec:
-    """The slice, for whoever may look into it; ApiError 404."""
+    """The slice, if the caller may see it; else ApiError 404."""
     spec = view.wanted.slices.get(name)
     if spec is None or not caller.may_see(name):
         raise not_found(WORKSPACE, name)
@@ -24,25 +24,25 @@ def seen_slice(view: View, caller: Caller, name: str) -> SliceSpec:
 
 
 def check_admin(caller: Caller, doing: str) -> None:
-    """ApiError 403 unless an admin asks; `doing` ends the sentence "only admins …"."""
+    """ApiError 403 unless the caller is an admin; `doing` completes the sentence "only admins …"."""
     if not caller.is_admin:
         raise forbidden(f"only admins {doing}; {_who(caller)}")
 
 
 def check_owner(caller: Caller, name: str, doing: str) -> None:
-    """ApiError 403 unless an owner of that slice or an admin asks."""
+    """ApiError 403 unless the caller is an owner of that slice or an admin."""
     if not caller.is_admin and name not in caller.actor.owns:
         raise forbidden(f"only owners of workspace {name} and admins {doing}; {_who(caller)}")
 
 
 def check_member(caller: Caller, name: str, doing: str) -> None:
-    """ApiError 403 unless somebody asks who works in that slice, with a key that is for more than reading."""
+    """ApiError 403 unless the caller works in that slice, with a key that is more than read-only."""
     if name not in caller.actor.member_of:
         raise forbidden(f"only members of workspace {name} {doing}; {_who(caller)}")
 
 
 def _who(caller: Caller) -> str:
-    """By what the caller is less than that: the key's role counts where there is a key."""
+    """The caller for a refusal, with key and role if there is a key: they may be the reason."""
     if not caller.key:
         return f"you are {caller.email}"
     roles = ", ".join(sorted({grant.role for grant in caller.grants})) or "none"

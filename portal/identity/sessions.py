@@ -1,8 +1,8 @@
-"""Sessions: signed tokens that any replica can check and none has to remember.
+"""Sessions: signed tokens that any replica can check and none must store.
 
-A token says who somebody is and by which key or login; what they may is looked up at every request, so that a key
-that is revoked or gone takes its sessions with it. Everything signed here names its purpose: no session is taken
-for a login under way, and none of either for something else that the same secret signs.
+A token names a person and the key or login behind it. Rights are looked up at every request, so a revoked or deleted
+key ends its sessions. Every signed text names its purpose: a session cannot be used as a login under way, nor either
+of them as anything else that the same secret signs.
 
 Held by tests/portal/identity/test_sessions.py.
 """
@@ -24,18 +24,18 @@ from portal.http.errors import ApiError, unauthenticated
 from schemas.errors import UserError
 
 LIFE = timedelta(hours=1)
-_SHORTEST = 32  # bytes of a secret, as many as HS256 makes of it
+_SHORTEST = 32  # bytes of a secret, the size of an HS256 key
 _SESSION = "egs-session"
 
 
 class Signer:
-    """Signs and checks with HS256. The first secret signs, all of them check, so that they can be changed."""
+    """Signs and checks with HS256. The first secret signs, all of them check, so that secrets can be rotated."""
 
     def __init__(self, texts: tuple[bytes, ...]) -> None:
-        """Raises UserError for a secret that is too short, or none at all."""
+        """Raises UserError if a secret is missing or too short."""
         if not texts or any(len(text) < _SHORTEST for text in texts):
             raise UserError(
-                f"the secret of sessions has fewer than {_SHORTEST} bytes; make one with `openssl rand -hex 32`",
+                f"the session secret has fewer than {_SHORTEST} bytes; make one with `openssl rand -hex 32`",
                 "SecretTooShort",
             )
         self._keys = tuple(OctKey.import_key(text) for text in texts)
@@ -44,12 +44,12 @@ class Signer:
         return f"Signer({len(self._keys)} secrets)"
 
     def sign(self, purpose: str, content: Mapping[str, Any], expires: datetime) -> str:
-        """Text that `read` understands until then."""
+        """A text that `read` accepts until `expires`."""
         claims = {**content, "aud": purpose, "exp": int(expires.timestamp())}
         return jwt.encode({"alg": "HS256"}, claims, self._keys[0], ["HS256"])
 
     def read(self, purpose: str, text: str, now: datetime) -> tuple[Mapping[str, Any], datetime] | None:
-        """What was signed, and when that ends; None: not by us, for something else, or over."""
+        """The signed content and its expiry; None: not signed by us, for another purpose, or expired."""
         for key in self._keys:
             try:
                 claims = jwt.decode(text, key, ["HS256"]).claims
@@ -64,31 +64,29 @@ class Signer:
 
 
 def signer_of(file: Path | None) -> Signer:
-    """With the secrets of a file, one a line; None: with one that ends with this process. Raises UserError."""
+    """With the secrets of a file, one per line; None: with a secret of this process. Raises UserError."""
     if file is None:
         return Signer((secrets.token_bytes(_SHORTEST),))
     try:
         lines = [line.strip() for line in file.read_bytes().splitlines()]
     except OSError as error:
-        raise UserError(
-            f"{file}: the secret of sessions cannot be read: {error.strerror}", "NoSecret"
-        ) from error
+        raise UserError(f"{file}: the session secret cannot be read: {error.strerror}", "NoSecret") from error
     return Signer(tuple(line for line in lines if line))
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Who somebody is, and until when that may be said of them without showing it again."""
+    """A person, and until when they need not show the credential again."""
 
     email: str
     name: str
     expires: datetime
     key: str = ""
-    """Digest of the API key that it was got with; empty: by a login."""
+    """Digest of the API key that opened it; empty: a login did."""
     groups: tuple[str, ...] = ()
-    """Of the identity provider: those that the project knew at the login."""
+    """Groups at the identity provider: those that the project knew at the login."""
     is_handed: bool = False
-    """By an ID token that was brought, not by a login that began here."""
+    """By an ID token that the client brought, not by a login that began here."""
 
 
 def issue(signer: Signer, session: Session) -> str:
@@ -104,7 +102,7 @@ def issue(signer: Signer, session: Session) -> str:
 
 
 def session_of(signer: Signer, token: str, now: datetime) -> Session:
-    """The session of a token; ApiError 401 where it is none of ours, or over."""
+    """The session of a token; ApiError 401 if it is not ours, or has ended."""
     found = signer.read(_SESSION, token, now)
     if found is None:
         raise _ended()
@@ -121,4 +119,6 @@ def ends(now: datetime, not_after: datetime | None) -> datetime:
 
 
 def _ended() -> ApiError:
-    return unauthenticated("this session is over, or none of this server's; log in again", "SessionEnded")
+    return unauthenticated(
+        "this session has ended, or another server issued it; log in again", "SessionEnded"
+    )

@@ -1,4 +1,4 @@
-"""The OpenAPI document: FastAPI's own, with how callers show who they are, the headers of answers, and examples.
+"""The OpenAPI document: FastAPI's own, plus authentication, response headers and examples.
 
 Held by tests/portal/test_documented.py and tests/portal/http/test_app.py.
 """
@@ -17,11 +17,11 @@ from portal.openapi.examples import with_examples
 
 API = "/api/v1"
 _TOLD = {
-    "X-Request-Id": "Names this request in logs and, of a write, in the trailer of its commit.",
-    "EGS-Commit": "Commit of main that the answer is made of.",
-    "EGS-Status-Commit": "Commit of the status branch that the answer is made of; empty: there is none yet.",
-    "Age": "Seconds since the remote answered.",
-    "ETag": "Give it as If-None-Match to get 304 while nothing is new.",
+    "X-Request-Id": "Id of this request in logs and, for a write, in the trailer of its commit.",
+    "EGS-Commit": "Commit of main behind the answer.",
+    "EGS-Status-Commit": "Commit of the status branch behind the answer; empty: there is none yet.",
+    "Age": "Seconds since the remote last answered.",
+    "ETag": "Send it as If-None-Match to get 304 while nothing has changed.",
 }
 _SCHEMES: dict[str, dict[str, str]] = {
     "bearer": {
@@ -33,15 +33,15 @@ _SCHEMES: dict[str, dict[str, str]] = {
         "type": "apiKey",
         "in": "cookie",
         "name": "egs",
-        "description": "A browser's session, from `GET /api/v1/auth/login`; it writes from the portal's own pages "
-        "alone. Where the portal is reached by https the cookie is called `__Host-egs`.",
+        "description": "A browser session, from `GET /api/v1/auth/login`; it may change things only from the portal's "
+        "own pages. If the portal is served by https, the cookie is named `__Host-egs`.",
     },
 }
 _EITHER: list[dict[str, list[str]]] = [{"bearer": []}, {"cookie": []}]
 
 
 def document_of(app: FastAPI) -> dict[str, Any]:
-    """The document, made once."""
+    """The document, built once."""
     if app.openapi_schema is None:
         document = get_openapi(
             title=app.title, version=app.version, description=app.description, routes=app.routes
@@ -59,7 +59,7 @@ def document_of(app: FastAPI) -> dict[str, Any]:
 
 
 def _asks_who(dependant: Dependant) -> bool:
-    """Whether nobody is answered who is not known."""
+    """Whether the path needs a known caller."""
     return dependant.call is caller_of or any(map(_asks_who, dependant.dependencies))
 
 
@@ -70,5 +70,5 @@ def _tell(path: str, method: str, operation: dict[str, Any]) -> None:
             headers = answer.setdefault("headers", {})
             headers |= {name: {"description": _TOLD[name], "schema": {"type": "string"}} for name in names}
     if method == "get" and "application/json" in operation["responses"].get("200", {}).get("content", {}):
-        unchanged = {"description": "As the caller has it already, by its ETag; without a body."}
+        unchanged = {"description": "Unchanged since the ETag that the client sent; no body."}
         operation["responses"].setdefault("304", unchanged)

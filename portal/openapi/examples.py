@@ -1,6 +1,6 @@
-"""An example of every body in the OpenAPI document: a model's own where it has one, else made of its fields'. Pure.
+"""An example of every body in the OpenAPI document: the model's own, or built from its fields. Pure.
 
-Held by tests/portal/test_documented.py: every body has an example, and it is what its schema says.
+Held by tests/portal/test_documented.py: every body has an example, and it matches its schema.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 Json = dict[str, Any]
 JSON = "application/json"
 DEEPEST = 12
-"""Of what is made of fields; a schema that contains itself ends there."""
+"""Depth limit, for schemas that contain themselves."""
 USUAL: Mapping[str, str] = {
     "gprId": "gpr-7c29e338-ebda",
     "gprName": "gpt-4o-workload",
@@ -31,14 +31,14 @@ USUAL: Mapping[str, str] = {
     "url": "https://git.example.com/fleet/pulls/7",
     "exitDuration": "6h0m0s",
 }
-"""What texts of these names look like where their fields do not say."""
+"""Examples of text fields by name, for fields without an example."""
 _TIMES = ("Time", "Timestamp", "At", "since", "at", "was")
-"""How names of instants end."""
+"""Name endings of fields with an instant."""
 _PLAIN: Mapping[str, Any] = {"string": "…", "integer": 1, "number": 1.0, "boolean": False, "null": None}
 
 
 def with_examples(document: Json) -> None:
-    """Give every body of requests and answers that has none its example."""
+    """Add an example to every request and response body that has none."""
     made = _Made(document.get("components", {}).get("schemas", {}))
     for media, is_answer in _bodies(document):
         if "example" not in media and "examples" not in media and "schema" in media:
@@ -60,7 +60,7 @@ class _Made:
     schemas: Json
 
     def of(self, schema: Json, is_answer: bool, depth: int = 0) -> Any:
-        """Of an answer with all its fields, of a request with those that are needed or have an example."""
+        """For an answer with all fields, for a request with the required ones and those with an example."""
         schema = self._seen(schema)
         if schema.get("examples"):
             return schema["examples"][0]
@@ -101,14 +101,14 @@ class _Made:
         }
 
     def _field(self, name: str, field: Json, is_answer: bool, depth: int) -> Any:
-        """Of a text without an example, what texts of that name look like."""
+        """A text field without an example gets the usual one for its name."""
         found = self.of(field, is_answer, depth)
         if found != _PLAIN["string"]:
             return found
         return USUAL.get(name, "2026-11-21T08:00:00Z" if name.endswith(_TIMES) else found)
 
     def _seen(self, schema: Json) -> Json:
-        """What a reference leads to; words beside the reference count."""
+        """Resolves references; keys beside a reference take precedence."""
         while "$ref" in schema:
             rest = {key: value for key, value in schema.items() if key != "$ref"}
             schema = {**self.schemas[schema["$ref"].rpartition("/")[2]], **rest}

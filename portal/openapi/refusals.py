@@ -1,6 +1,6 @@
-"""What a path may refuse, told in the OpenAPI document: each status with an example for every key.
+"""The documented refusals of a path: each status with an example for every key.
 
-Held by tests/portal/test_openapi.py: no path answers what it does not document, and every one has an example.
+Held by tests/portal/test_openapi.py: a path answers only what it documents, and every answer has an example.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from portal.http.context import ErrorEnvelope
 from portal.http.error_keys import SENTENCE, STATUS
 
 KNOWING = ("Unauthenticated", "ApiKeyNotFound", "ApiKeyRevoked", "ApiKeyExpired", "SessionEnded")
-"""Why nobody is known to have asked."""
+"""Reasons why a caller is unknown."""
 EVERYWHERE = (*KNOWING, "TooManyRequests", "Unavailable")
-"""What everything may answer that a caller is known for."""
+"""Refusals of every path that needs a caller."""
 CHANGES = (
     "Forbidden", "CrossSite", "PushRefused", "Conflict", "AlreadyProposed", "BadParameters", "OutcomeUnknown",
 )  # fmt: skip
-"""What every change may answer."""
+"""Refusals of every change."""
 NAMED = (*CHANGES, "IdempotencyKeyReused")
-"""The same of those that take the caller's own name for them."""
+"""The same for changes with an Idempotency-Key."""
 
 _MEANINGS: dict[int, str] = {
-    400: "What was sent cannot be read.",
-    401: "Nobody is known to have asked.",
-    403: "The caller sees it and may not do that.",
-    404: "It is not there, or not for the caller to see.",
-    408: "The body did not arrive.",
-    409: "It is there already, is in another state, or somebody was faster.",
-    413: "What was sent is too large.",
-    422: "What was sent makes no sense here; the message says what would.",
-    429: "The caller asks too often.",
+    400: "The request cannot be read.",
+    401: "The caller is unknown.",
+    403: "The caller may see it but may not do this.",
+    404: "It does not exist, or the caller may not see it.",
+    408: "The body did not arrive in time.",
+    409: "It exists already, is in another state, or was changed meanwhile.",
+    413: "The body is too large.",
+    422: "The request is not valid here; the message says what would be.",
+    429: "Too many requests.",
     503: "The repository or the cluster does not answer, or was not read yet.",
 }
 _USUAL = {
@@ -44,7 +44,7 @@ _USUAL = {
 
 
 def refusals(*whats: int | str) -> dict[int | str, dict[str, Any]]:
-    """`responses` of a path: these, and what everything may answer. A key, or a status for its usual key."""
+    """`responses` of a path: these and the common ones. Give a key, or a status for its usual key."""
     found: dict[int, list[str]] = {}
     for what in (*EVERYWHERE, *whats):
         key = _USUAL[what] if isinstance(what, int) else what
@@ -80,8 +80,8 @@ IdempotencyKey = Annotated[
         alias="Idempotency-Key",
         max_length=200,
         pattern="^[!-~]*$",
-        description="Your own name for this change: the same again within reach gives the first answer again, "
-        "and changes nothing.",
+        description="Your own id for this change: a repeated call gets the first answer and changes "
+        "nothing, while the first commit is recent enough to be found.",
         examples=["7c29e338-ebda-4f0e-9d43-2f4d0d9a1f11"],
     ),
 ]

@@ -1,4 +1,4 @@
-"""`/api-key`: keys that open this API (K2, B7)."""
+"""`/api-key`: API keys (K2, B7)."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ router = APIRouter(prefix="/api-key", tags=["keys"])
 
 Workspace = Annotated[
     str | None,
-    Query(alias="workspaceName", min_length=1, max_length=253, description="Only keys that name it."),
+    Query(alias="workspaceName", min_length=1, max_length=253, description="Only keys for this workspace."),
 ]
 
 
 @router.post("", summary="Make an API key", responses=refusals(*CHANGES, "ApiKeyAlreadyExists"))
 async def create(body: KeyWish, view: Looking, caller: Asking, of: Of) -> Envelope[KeyMade]:
-    """Its text is in the answer and nowhere else: the repository has its SHA-256.
+    """The answer holds the key's text; the repository stores only its SHA-256.
 
-    There is no Idempotency-Key here, because a text that nobody kept cannot be given again; a name is taken once.
+    There is no Idempotency-Key here, because the text is not kept and cannot be returned again; each name is used once.
     """
     spec = key_models.spec_of(body, caller, view, of.now())
     text, path = new_text(), key_path(body.name)
@@ -42,7 +42,8 @@ async def create(body: KeyWish, view: Looking, caller: Asking, of: Of) -> Envelo
         key_models.check_number(view, spec.email, of.now())
         if tree.read(path) is not None:
             raise conflict(
-                f"there was an API key {body.name} already; choose another name", "ApiKeyAlreadyExists"
+                f"an API key {body.name} exists or existed already; choose another name",
+                "ApiKeyAlreadyExists",
             )
         return {path: key_models.document(body.name, spec, text)}
 
@@ -56,7 +57,7 @@ async def create(body: KeyWish, view: Looking, caller: Asking, of: Of) -> Envelo
 
 @router.delete("", summary="Revoke an API key", responses=refusals(404, *CHANGES))
 async def delete(body: KeyNamed, view: Looking, caller: Asking, of: Of) -> Envelope[KeyRevoked]:
-    """It opens nothing any more as soon as the change is read; its manifest stays, and says so."""
+    """The key is refused as soon as the change is read; its manifest stays, marked as revoked."""
     name = key_models.named(body, caller, view)
 
     def make(_: View, tree: Tree) -> Changes:
@@ -74,7 +75,7 @@ async def delete(body: KeyNamed, view: Looking, caller: Asking, of: Of) -> Envel
 async def list_all(
     view: Looking, caller: Asking, of: Of, workspace_name: Workspace = None
 ) -> Envelope[KeysShown]:
-    """Yours within what you see; an admin all. By name."""
+    """Your own keys for workspaces that you see; an admin sees all. By name."""
     if workspace_name is not None:
         seen_slice(view, caller, workspace_name)
     found = key_models.keys_shown(view, caller, workspace_name, of.now())

@@ -1,4 +1,4 @@
-"""`/approvals`: what waits for an admin, and the admin's word."""
+"""`/approvals`: requests that wait for an admin, and the admin's decision."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ async def decide(
     parts: Of,
     named: Named,
 ) -> Envelope[GprChanged]:
-    """Writes the admin's approval, bound to the request as it was shown: 409 where it reads otherwise by now.
+    """Writes the admin's approval, bound to the request as shown: 409 if the request has changed since.
 
-    An edit afterwards needs another. What the admin wrote wholly or in part another admin approves.
+    A later edit needs a new approval. Another admin must approve what an admin wrote in whole or in part.
     """
     if named.landed is not None:
         id_ = id_then(view, parts.store, named.landed.commit, word.gpr_id)

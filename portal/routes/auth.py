@@ -25,11 +25,11 @@ from portal.openapi.refusals import refusals
 router = APIRouter(prefix="/auth", tags=["auth"])
 
 _MOST_COOKIE = 4000
-"""Bytes of a cookie; browsers drop larger ones without a word."""
+"""Bytes of a cookie; browsers silently drop larger ones."""
 
 
 class Presented(Wire):
-    """What is shown: exactly one of the two."""
+    """Credentials: exactly one of the two."""
 
     api_key: str | None = Field(
         default=None,
@@ -51,37 +51,39 @@ class Presented(Wire):
 
 
 class Right(Wire):
-    """A role, and where it holds."""
+    """A role, and the workspaces where it holds."""
 
     role: Literal["Owner", "Editor", "Viewer"]
     workspaces: Sequence[str] | None = Field(description="Absent: everywhere.")
 
 
 class Opened(Wire):
-    """A session."""
+    """An open session."""
 
-    token: str = Field(description="Give it as `Authorization: Bearer …`; any replica knows it.")
+    token: str = Field(description="Send it as `Authorization: Bearer …`; every replica accepts it.")
     expires_at: datetime
     email: str
     name: str
-    role: Literal["Owner", "Editor", "Viewer"] | None = Field(description="The most that it may somewhere.")
-    workspaces: Sequence[str] | None = Field(description="Which it may look into; absent: all.")
+    role: Literal["Owner", "Editor", "Viewer"] | None = Field(
+        description="The strongest role in any workspace."
+    )
+    workspaces: Sequence[str] | None = Field(description="Visible workspaces; absent: all.")
 
 
 class Myself(Wire):
-    """Who asks."""
+    """The caller."""
 
     email: str
     name: str
     is_admin: bool
-    grants: Sequence[Right] = Field(description="What they may; no workspace stands in two.")
-    workspaces: Sequence[str] | None = Field(description="Which they may look into; absent: all.")
+    grants: Sequence[Right] = Field(description="Their roles; each workspace is in one of them.")
+    workspaces: Sequence[str] | None = Field(description="Visible workspaces; absent: all.")
     via: str = Field(description="`key NAME`, or `login`.")
-    expires_at: datetime | None = Field(default=None, description="When this ends; absent: it does not.")
+    expires_at: datetime | None = Field(default=None, description="When it expires; absent: never.")
 
 
 class LoginConfig(Wire):
-    """How a program logs somebody in; without an issuer there are API keys alone."""
+    """How a program logs a person in; without an issuer only API keys work."""
 
     issuer: str | None = None
     client_id: str | None = None
@@ -89,10 +91,10 @@ class LoginConfig(Wire):
 
 
 class LoggedOut(Wire):
-    """What is left to do."""
+    """The last step of logging out."""
 
     end_session_url: str | None = Field(
-        default=None, description="Where the browser ends its session with the identity provider as well."
+        default=None, description="Where the browser also ends its session at the identity provider."
     )
 
 
@@ -103,7 +105,7 @@ class LoggedOut(Wire):
     summary="Open a session",
 )
 def open_session(presented: Presented, request: Request, view: Looking, parts: Of) -> Envelope[Opened]:
-    """With an API key or an ID token. A session lasts an hour, or less where its key ends sooner."""
+    """With an API key or an ID token. A session lasts an hour, or less if its key expires sooner."""
     logins, now = parts.logins, parts.now()
     where = address_of(request)
     try:
@@ -134,7 +136,7 @@ def open_session(presented: Presented, request: Request, view: Looking, parts: O
 
 @router.get("", response_model=Envelope[Myself], responses=refusals(), summary="Who am I")
 async def who_am_i(caller: Asking) -> Envelope[Myself]:
-    """The caller, as the manifests, the key and the groups have it now."""
+    """The caller with the rights that manifests, key and groups give now."""
     return ok(
         Myself(
             email=caller.email,
@@ -156,9 +158,9 @@ def _sorted(slices: frozenset[str] | None) -> list[str] | None:
     return None if slices is None else sorted(slices)
 
 
-@router.get("/config", response_model=Envelope[LoginConfig], summary="How programs log somebody in")
+@router.get("/config", response_model=Envelope[LoginConfig], summary="How programs log a person in")
 async def config(parts: Of) -> Envelope[LoginConfig]:
-    """The identity provider, as `egs login` needs it; without one the fields are absent."""
+    """The identity provider for `egs login`; without one the fields are absent."""
     provider = parts.logins.provider
     if provider is None:
         return ok(LoginConfig())
@@ -169,17 +171,17 @@ async def config(parts: Of) -> Envelope[LoginConfig]:
 
 
 def _sent_on(status: int, where: str) -> dict[int | str, dict[str, Any]]:
-    """`responses` of a path that sends a browser elsewhere."""
+    """`responses` of a path that redirects a browser."""
     text = {"schema": {"type": "string"}}
     headers = {
         "Location": {"description": where, **text},
-        "Set-Cookie": {"description": "The login under way, or the session that it came to.", **text},
+        "Set-Cookie": {"description": "The login under way, or the opened session.", **text},
     }
     return {status: {"description": where, "headers": headers}}
 
 
 Next = Annotated[
-    str, Query(alias="next", max_length=1000, description="Path of the portal to go to afterwards.")
+    str, Query(alias="next", max_length=1000, description="Path of the portal to open afterwards.")
 ]
 
 
@@ -190,7 +192,7 @@ Next = Annotated[
     responses={**refusals("NoIdentityProvider"), **_sent_on(302, "To the identity provider.")},
 )
 def login(request: Request, parts: Of, next_: Next = "/") -> Response:
-    """Send a browser to the identity provider."""
+    """Redirect the browser to the identity provider."""
     logins, now = parts.logins, parts.now()
     provider = provider_of(logins)
     logins.visits.take(address_of(request), now)
@@ -201,7 +203,7 @@ def login(request: Request, parts: Of, next_: Next = "/") -> Response:
     return answer
 
 
-Brought = Annotated[str, Query(max_length=5000, description="As the identity provider sends it.")]
+Brought = Annotated[str, Query(max_length=5000, description="As sent by the identity provider.")]
 
 
 @router.get(
@@ -219,7 +221,7 @@ def callback(
     """Where the identity provider sends the browser back to."""
     logins, now, where = parts.logins, parts.now(), address_of(request)
     provider = provider_of(logins)
-    logins.failures.check(where, now)  # before the provider is asked about a code that somebody made up
+    logins.failures.check(where, now)  # before the provider is asked about a made-up code
     returned = Returned(request.cookies.get(logins.login_cookie, ""), state, code, error)
     try:
         shown, next_ = oidc.finish(provider, logins.signer, _redirect(request, logins), returned, now)
@@ -235,9 +237,9 @@ def callback(
 
 @router.post("/logout", response_model=Envelope[LoggedOut], responses=refusals("CrossSite"))
 def logout(request: Request, response: Response, parts: Of) -> Envelope[LoggedOut]:
-    """The browser forgets its session. The token in it would still be good until its hour is over."""
+    """The browser forgets its session. A copied token would stay valid until its hour is over."""
     logins = parts.logins
-    logins.visits.take(address_of(request), parts.now())  # it may ask the provider where its sessions end
+    logins.visits.take(address_of(request), parts.now())  # it may ask the provider for its logout page
     if logins.cookie in request.cookies:
         logins.check_origin(request)
     _set(response, logins, logins.cookie, "", 0)
@@ -249,13 +251,13 @@ def _end_of(provider: Provider | None, parts: Parts) -> str | None:
         return None
     try:
         address = provider.metadata(parts.now()).end_session
-    except ApiError:  # it does not answer: the browser has forgotten its session here all the same
+    except ApiError:  # no answer; the session here has ended all the same
         return None
     return f"{address}?client_id={quote(provider.settings.client_id)}" if address else None
 
 
 def provider_of(logins: Logins) -> Provider:
-    """Through which people log in; ApiError 404 where there is none."""
+    """The identity provider; ApiError 404 if none is configured."""
     if logins.provider is None:
         text = "no identity provider is configured here; log in with an API key"
         raise ApiError(HTTPStatus.NOT_FOUND, "NoIdentityProvider", text)
@@ -263,7 +265,7 @@ def provider_of(logins: Logins) -> Provider:
 
 
 def own_path(path: str) -> str:
-    """That path if it stays on this portal, else `/`: nobody is sent elsewhere by a link to the login."""
+    """That path if it stays on this portal, else `/`: a login link must not redirect elsewhere."""
     stays = path.startswith("/") and not path.startswith("//") and "\\" not in path and path.isprintable()
     return path if stays else "/"
 
@@ -286,7 +288,7 @@ def _set_session(answer: Response, logins: Logins, session: Session) -> None:
 
 
 def _set(answer: Response, logins: Logins, name: str, text: str, age_s: int) -> None:
-    """A cookie that no script reads and no other page sends with a change; an age of 0 takes it away."""
+    """A cookie that scripts cannot read and other pages cannot send with a change; age 0 deletes it."""
     answer.set_cookie(
         name, text, max_age=age_s, path="/", secure=logins.is_https, httponly=True, samesite="lax"
     )

@@ -1,4 +1,4 @@
-"""`/gpr-template-binding`: which templates a workspace is offered (A8)."""
+"""`/gpr-template-binding`: which templates are offered to a workspace (A8)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Name = Annotated[
 ]
 AnyName = Annotated[
     str | None,
-    Query(alias="bindingName", max_length=253, description="The workspace, where no body names it."),
+    Query(alias="bindingName", max_length=253, description="The workspace, if no body names it."),
 ]
 
 
@@ -49,7 +49,7 @@ AnyName = Annotated[
 async def create(
     body: BindingWish, view: Looking, caller: Asking, of: Of, key: IdempotencyKey = ""
 ) -> Envelope[BindingChanged]:
-    """From then on its requests name one of these templates, or none. Admins."""
+    """From then on its requests name one of these templates, or none. Admins only."""
     name = body.workspace_name
     seen_slice(view, caller, name)
     check_admin(caller, "offer templates to workspaces")
@@ -57,7 +57,7 @@ async def create(
 
     def make(view: View, tree: Tree) -> Changes:
         if tree.read(binding_path(name)) is not None:
-            text = f"workspace {name} has a binding already; PUT changes it"
+            text = f"workspace {name} has a binding already; change it with PUT"
             raise conflict(text, "GprTemplateBindingAlreadyExists")
         seen_slice(view, caller, name)
         return {
@@ -71,16 +71,16 @@ async def create(
     )
 
 
-@router.put("", summary="Change what a workspace is offered", responses=refusals(404, *NAMED))
+@router.put("", summary="Change the templates offered to a workspace", responses=refusals(404, *NAMED))
 async def update(
     body: BindingWish, view: Looking, caller: Asking, of: Of, named: Named
 ) -> Envelope[BindingChanged]:
-    """`clusters` takes the place of all that the binding says. Admins."""
+    """`clusters` replaces the whole list of the binding. Admins only."""
     name = body.workspace_name
     if named.landed is not None:
         return _done(name, named.landed)
     _check_there(view, caller, name)
-    check_admin(caller, "change what workspaces are offered")
+    check_admin(caller, "change which templates workspaces are offered")
     spec_of(body, view.wanted)
 
     def make(view: View, tree: Tree) -> Changes:
@@ -106,14 +106,14 @@ async def delete(
     body: BindingNamed | None = None,
     binding_name: AnyName = None,
 ) -> Envelope[BindingChanged]:
-    """A workspace without a binding may use every template. Admins."""
+    """A workspace without a binding may use every template. Admins only."""
     name = body.binding_name if body is not None else binding_name
     if not name:
-        raise bad_parameters("bindingName: say which, in the body or behind ?bindingName=")
+        raise bad_parameters("bindingName: name the workspace, in the body or as ?bindingName=")
     if named.landed is not None:
         return _done(name, named.landed)
     _check_there(view, caller, name)
-    check_admin(caller, "change what workspaces are offered")
+    check_admin(caller, "change which templates workspaces are offered")
 
     def make(_: View, tree: Tree) -> Changes:
         if tree.read(binding_path(name)) is None:
@@ -126,16 +126,16 @@ async def delete(
     )
 
 
-@router.get("", summary="What a workspace is offered", responses=refusals(404, 422))
+@router.get("", summary="Templates offered to a workspace", responses=refusals(404, 422))
 async def get(binding_name: Name, view: Looking, caller: Asking) -> Envelope[Binding]:
-    """By cluster, and whether each template is there."""
+    """By cluster, with whether each template exists."""
     _check_there(view, caller, binding_name)
     return ok(binding_of(binding_name, view.wanted.bindings[binding_name], view.wanted))
 
 
-@router.get("/list", summary="What all workspaces are offered", responses=refusals(422))
+@router.get("/list", summary="Templates offered to all workspaces", responses=refusals(422))
 async def list_all(view: Looking, caller: Asking, wanted: Portioned) -> Envelope[Page[Binding]]:
-    """Of the workspaces that you see, by name."""
+    """For the workspaces that you see, by name."""
     seen = [name for name in sorted(view.wanted.bindings) if caller.may_see(name)]
     names, more = portion(seen, wanted, str)
     found = [binding_of(name, view.wanted.bindings[name], view.wanted) for name in names]

@@ -1,4 +1,4 @@
-"""`/events`: what happened, searched, and as it happens."""
+"""`/events`: past events, searched, and new ones as they happen."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ def asked(  # noqa: PLR0913 - each is a parameter of the path
         str,
         Query(
             max_length=200,
-            description="Only of this request: its id, also of one that is gone, its name, or slice/name.",
+            description="Only of this request: its id (even of a deleted one), its name, or slice/name.",
         ),
     ] = "",
     node: Annotated[
         str,
-        Query(
-            max_length=320, description="Only of this node, or cluster/node; also where a message names it."
-        ),
+        Query(max_length=320, description="Only of this node, or cluster/node; also if a message names it."),
     ] = "",
     cluster: Annotated[str, Query(max_length=63, description="Only of this cluster.")] = "",
-    reason: Annotated[str, Query(max_length=60, description="Only these, such as GPRDelayed.")] = "",
-    type_: Annotated[Literal["", "Normal", "Warning"], Query(alias="type", description="Only such.")] = "",
-    q: Annotated[str, Query(max_length=200, description="Only with this text, in capitals or not.")] = "",
-    since: Annotated[
-        str, Query(max_length=40, description="From this time on; `2h`: two hours ago.", examples=["2h"])
+    reason: Annotated[str, Query(max_length=60, description="Only this reason, such as GPRDelayed.")] = "",
+    type_: Annotated[
+        Literal["", "Normal", "Warning"], Query(alias="type", description="Only this type.")
     ] = "",
-    until: Annotated[str, Query(max_length=40, description="Before this time, or so long ago.")] = "",
+    q: Annotated[str, Query(max_length=200, description="Only with this text; case is ignored.")] = "",
+    since: Annotated[
+        str, Query(max_length=40, description="From this time on; `2h`: the last two hours.", examples=["2h"])
+    ] = "",
+    until: Annotated[str, Query(max_length=40, description="Before this time, or this long ago.")] = "",
 ) -> EventQuery:
-    """What is looked for."""
+    """The search as query parameters."""
     return EventQuery(slice_, gpr, node, cluster, reason, type_, q, since, until)
 
 
@@ -54,9 +54,9 @@ Search = Annotated[EventQuery, Depends(asked)]
 def search_events(
     view: Looking, caller: Asking, parts: Of, wanted: Search, portioned: Portioned
 ) -> Envelope[Page[EventData]]:
-    """Of the caller's workspaces and the clusters that these span; an admin searches everything.
+    """Events of the caller's workspaces and of their clusters; an admin searches all.
 
-    One question looks at 20,000 events: a page may be short, or empty, and have a `next` that goes on behind them.
+    One request searches 20,000 events: a page may be short or empty and still have a `next`.
     """
     if wanted.slice:
         seen_slice(view, caller, wanted.slice)
@@ -73,8 +73,8 @@ def search_events(
 async def stream_events(
     request: Request, view: Looking, caller: Asking, parts: Of, wanted: Search
 ) -> StreamingResponse:
-    """Server-sent events: the latest as they were committed, oldest first, and each one after; `since` bounds the
-    first, an hour at most. The id of each is the commit that told it."""
+    """Server-sent events: the latest committed ones, oldest first, then each new one. `since` bounds the first, at most
+    an hour back. The id of each is the commit that brought it."""
     if wanted.slice:
         seen_slice(view, caller, wanted.slice)
     wanted.filter(view, parts.now())  # refused before the stream begins

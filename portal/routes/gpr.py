@@ -1,4 +1,4 @@
-"""`/gpr`: requests are filed, looked at, changed and taken back."""
+"""`/gpr`: file, read, change and cancel requests."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ async def file_gpr(
     parts: Of,
     idempotency: IdempotencyKey = "",
 ) -> Envelope[GprFiled]:
-    """Writes the file of a request and answers with its id, which is good at once.
+    """Writes the file of a request and answers with its id, which is valid at once.
 
-    What is absent comes from the template that is named, or from the one that the workspace is bound to.
+    Absent fields come from the named template, or from the one that the workspace is bound to.
     """
     seen_slice(view, caller, ask.slice_name)
     check_member(caller, ask.slice_name, "file requests there")
@@ -89,11 +89,11 @@ async def edit_gpr(
     parts: Of,
     again: Named,
 ) -> Envelope[GprChanged]:
-    """Changes the fields that are named, and nothing else in the file.
+    """Changes the named fields and nothing else in the file.
 
     409 GpuAlreadyProvisioned: it has its nodes and keeps its terms; with `data.commit` it got them while the change was
-    on its way, which is on main and does not count. 409 NotProvisioned: `earlyRelease` of one that waits. 409
-    GpuAlreadyReleased: it is over. A file that is gone under a request that goes on comes back with the change.
+    on its way, so the change is on main but has no effect. 409 NotProvisioned: `earlyRelease` of a waiting request. 409
+    GpuAlreadyReleased: it is over. If the file of a live request was deleted, the change restores it.
     """
     if again.landed is not None:
         return _again(view, parts, again.landed, edit.gpr_id, asked(edit).notes)
@@ -105,11 +105,11 @@ async def edit_gpr(
         return gpr_changes.edited(view, tree, found.key, wanted.fields)
 
     subject = _subject(found.key, edit)
-    # Idle GPUs cost: giving them back waits for nobody's review.
+    # Idle GPUs cost money, so giving them back needs no review.
     hurries = bool(edit.early_release or edit.stopped)
     landed = await parts.writer.submit(WriteRequest(caller, subject, make, again.key, must_push=hurries))
     if landed.way == "pushed" and gpr_changes.has_terms(wanted.fields):
-        # The controller may have handed nodes over on what main said before; then the lease keeps its terms.
+        # The controller may have handed nodes over on the old content of main; then the lease keeps its terms.
         told = await parts.reads.asked()
         await asyncio.to_thread(check_counts, told, parts.store, found.key, landed.commit)
     data = GprChanged(gpr_id=id_of(view, found) or found.key, change=changed(landed))
@@ -119,7 +119,7 @@ async def edit_gpr(
 @router.delete(
     "",
     responses=refusals(404, *NAMED, "GpuAlreadyProvisioned", "GpuAlreadyReleased"),
-    summary="Take a waiting request back.",
+    summary="Cancel a waiting request.",
 )
 async def cancel_gpr(
     view: Looking,
@@ -129,13 +129,13 @@ async def cancel_gpr(
     gpr_id: Annotated[str, Query(alias="gprId", max_length=200, description=_ID)] = "",
     named: Annotated[GprNamed | None, Body()] = None,
 ) -> Envelope[GprChanged]:
-    """Writes `earlyRelease` into its file, which ends it also where it has got its nodes meanwhile.
+    """Writes `earlyRelease` into its file, which also ends it if it has got its nodes meanwhile.
 
-    409 GpuAlreadyProvisioned: it has its nodes, release it. 409 GpuAlreadyReleased: it is over.
+    409 GpuAlreadyProvisioned: it has its nodes; release it. 409 GpuAlreadyReleased: it is over.
     """
     id_ = gpr_id or ("" if named is None else named.gpr_id)
     if not id_:
-        raise bad_parameters("gprId: which request; as a parameter, or in the body")
+        raise bad_parameters("gprId: name the request, as a parameter or in the body")
     if again.landed is not None:
         return _again(view, parts, again.landed, id_)
     found = _to_change(view, caller, id_)
@@ -152,7 +152,7 @@ async def cancel_gpr(
 @router.post(
     "/restore",
     responses=refusals(404, *NAMED, "GpuAlreadyReleased", "NotSeenYet", "Unchanged"),
-    summary="Write a request's file back.",
+    summary="Restore the file of a request.",
 )
 async def restore_gpr(
     named: Annotated[GprNamed, Body(examples=[{"gprId": "gpr-7c29e338-ebda"}])],
@@ -161,9 +161,9 @@ async def restore_gpr(
     parts: Of,
     again: Named,
 ) -> Envelope[GprChanged]:
-    """The file as it counts, where main has none, or one that is broken or says other terms than the lease has.
+    """Writes the file with the terms in force if main has none, a broken one, or one with other terms than the lease.
 
-    409 GpuAlreadyReleased: it is over. 409 Unchanged: its file says what counts.
+    409 GpuAlreadyReleased: it is over. 409 Unchanged: the file already has the terms in force.
     """
     if again.landed is not None:
         return _again(view, parts, again.landed, named.gpr_id)
@@ -176,9 +176,9 @@ async def restore_gpr(
     return ok(GprChanged(gpr_id=id_of(view, found) or found.key, change=changed(landed)))
 
 
-@router.get("", responses=refusals(404), summary="How a request stands.")
+@router.get("", responses=refusals(404), summary="Status of a request.")
 async def get_gpr(gpr_id: GprId, view: Looking, caller: Asking, parts: Of) -> Envelope[GprData]:
-    """What it asks for, its phase and why, its promise and how it moved, its nodes and its cost."""
+    """Its terms, phase and reason, promise and how it moved, nodes and cost."""
     found = gpr_changes.seen(view, caller, gpr_id)
     data = data_of(view, found, parts.now(), Redactor(caller, view))
     tag_without(etags.REQUEST, data)
@@ -196,7 +196,7 @@ async def list_gprs(
     ] = "",
     phase: Annotated[str, Query(max_length=40, description="Only in this phase, such as Queued.")] = "",
 ) -> Envelope[Page[GprData]]:
-    """By workspace and name, whatever their phase; those that the controller has not answered yet, too."""
+    """By workspace and name, in every phase, including those that the controller has not seen yet."""
     if slice_name:
         seen_slice(view, caller, slice_name)
     if phase and phase not in {FILED, *Phase}:
@@ -210,28 +210,28 @@ async def list_gprs(
     return ok(page)
 
 
-@router.get("/why", responses=refusals(404), summary="Why a request stands where it does.")
+@router.get("/why", responses=refusals(404), summary="Why a request is where it is.")
 async def why_gpr(gpr_id: GprId, view: Looking, caller: Asking, parts: Of) -> Envelope[Why]:
-    """What it waits for, why its start moved, what would start it earlier: as `egs why -o json`.
+    """What it waits for, why its start moved, and what would start it earlier: as `egs why -o json`.
 
-    Changes are tried for half a second at most; `untried` says how many were left.
+    Changes are tried for at most half a second; `untried` counts the rest.
     """
     found = gpr_changes.seen(view, caller, gpr_id)
     return ok(await parts.costly.answer(why, view, found, Redactor(caller, view)))
 
 
 def keys_of(view: View) -> tuple[str, ...]:
-    """Every request, as slice/name in order; ask by `view.once`."""
+    """All requests as slice/name, sorted; call it through `view.once`."""
     filed = (key for key, file in view.wanted.filed.items() if file.spec is not None)
     return tuple(sorted({*view.facts.requests, *filed}))
 
 
 def _keys_in(view: View, slice_: str) -> Sequence[str]:
-    """Those of one workspace, found without looking at all others; empty: every one."""
+    """Keys of one workspace, found by bisection; empty: all keys."""
     keys = view.once(keys_of)
     if not slice_:
         return keys
-    return keys[bisect_left(keys, f"{slice_}/") : bisect_left(keys, f"{slice_}0")]  # 0 comes behind /
+    return keys[bisect_left(keys, f"{slice_}/") : bisect_left(keys, f"{slice_}0")]  # 0 follows / in ASCII
 
 
 def _is_wanted(view: View, caller: Caller, key: str, phase: str) -> bool:
@@ -250,7 +250,7 @@ def _to_change(view: View, caller: Caller, id_: str) -> Found:
 def _again(
     view: View, parts: Parts, landed: Landed, id_: str, notes: Sequence[str] = ()
 ) -> Envelope[GprChanged]:
-    """The first answer to a change that landed."""
+    """The first answer to a change that has landed."""
     data = GprChanged(gpr_id=id_then(view, parts.store, landed.commit, id_), change=changed(landed))
     return ok(data, "; ".join(notes) or "Success")
 

@@ -1,4 +1,4 @@
-"""`/insights`: what requests that are over have shown."""
+"""`/insights`: statistics of finished requests."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ class Insights(Wire):
 
     total: Figures
     by_shape: dict[str, Figures]
-    by_slice: dict[str, Figures] = Field(description="The caller's workspaces; an admin's all.")
+    by_slice: dict[str, Figures] = Field(description="The caller's workspaces; for an admin all.")
     by_hour: dict[str, Figures]
     by_day: dict[str, Figures]
-    slips: dict[str, int] = Field(description="Moves of promises to later, by cause.")
+    slips: dict[str, int] = Field(description="Promises moved to later, by cause.")
 
 
-@router.get("/insights", responses=refusals(422), summary="Demand, waits, use, and how good estimates were.")
+@router.get("/insights", responses=refusals(422), summary="Demand, waits, use, and accuracy of estimates.")
 async def get_insights(
     view: Looking,
     caller: Asking,
-    days: Annotated[int, Query(ge=1, le=92, description="Days that are given one by one.")] = 14,
+    days: Annotated[int, Query(ge=1, le=92, description="Days listed one by one.")] = 14,
 ) -> Envelope[Insights]:
-    """Of the whole fleet, and of the caller's workspaces."""
+    """For the whole fleet and for the caller's workspaces."""
     found = insights_json(view.facts.insights or EMPTY, days)
     found["bySlice"] = {name: one for name, one in found["bySlice"].items() if caller.may_see(name)}
     return ok(Insights.model_validate(found))

@@ -16,7 +16,7 @@ router = APIRouter(prefix="/inventory", tags=["Inventory"])
 
 @router.get("/list", responses=refusals(), summary="GPU nodes, one by one.")
 async def list_nodes(view: Looking, caller: Asking) -> Envelope[Nodes]:
-    """Nodes that some workspace of the caller may use, an admin all; of what others have only that it is taken."""
+    """Nodes that the caller's workspaces may use (for an admin all); of others' leases only that the node is taken."""
     return ok(inventory(view, caller))
 
 
@@ -28,6 +28,6 @@ async def count_nodes(
         str, Query(alias="sliceName", max_length=63, description="The workspace.", examples=["vision"])
     ],
 ) -> Envelope[WorkspaceInventory]:
-    """What the workspace may use, equal nodes of a cluster counted together."""
+    """Nodes that the workspace may use; equal nodes of a cluster are counted together."""
     seen_slice(view, caller, slice_name)
     return ok(workspace_inventory(view, slice_name))

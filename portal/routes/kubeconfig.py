@@ -1,4 +1,4 @@
-"""`/slice-workspace/kube-config` and `/kube-config`: a member's way into a workspace's namespaces (B6)."""
+"""`/slice-workspace/kube-config` and `/kube-config`: access to a workspace's namespaces for its members (B6)."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ _REFUSALS = refusals(403, 404, 422, "CrossSite", "NoKubeconfig", "WorkspaceNotRe
 @router.post("/slice-workspace/kube-config", summary="A kubeconfig for an hour", responses=_REFUSALS)
 @router.post("/kube-config", summary="A kubeconfig for an hour", responses=_REFUSALS)
 def kube_config(body: ClusterNamed, view: Looking, caller: Asking, of: Of) -> Envelope[KubeConfig]:
-    """For the caller as a member of the workspace. It is a secret; whoever needs it longer asks again."""
+    """Kubeconfig of the caller as a member of the workspace. It is a secret and valid for an hour; then ask again."""
     return ok(given(way_of(view, caller, body), of.settings.base.kubeconfigs))

@@ -1,4 +1,4 @@
-"""`/workspace-policies`: a slice's limits in the vendor's words (A9)."""
+"""`/workspace-policies`: a slice's limits under the vendor's names (A9)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Name = Annotated[str, Path(max_length=253, description="The workspace, which is 
 
 @router.get("", summary="The policies of all workspaces", responses=refusals(422))
 async def list_all(view: Looking, caller: Asking, wanted: Portioned) -> Envelope[Page[Policy]]:
-    """Of the workspaces that you see, by name; as in force, the project's bounds included."""
+    """For the workspaces that you see, by name; the limits in force, including the project's."""
     seen = [name for name in sorted(view.wanted.slices) if caller.may_see(name)]
     names, more = portion(seen, wanted, str)
     return ok(Page[Policy](items=[_policy(view, name) for name in names], next=more))
@@ -32,7 +32,7 @@ async def list_all(view: Looking, caller: Asking, wanted: Portioned) -> Envelope
 
 @router.get("/{name}", summary="The policy of a workspace", responses=refusals(404, 422))
 async def get(name: Name, view: Looking, caller: Asking) -> Envelope[Policy]:
-    """As in force, the project's bounds included."""
+    """The limits in force, including the project's."""
     seen_slice(view, caller, name)
     return ok(_policy(view, name))
 
@@ -41,7 +41,7 @@ async def get(name: Name, view: Looking, caller: Asking) -> Envelope[Policy]:
 async def update(
     name: Name, body: PolicyWish, view: Looking, caller: Asking, of: Of, named: Named
 ) -> Envelope[PolicyChanged]:
-    """Changes the limits in the workspace's file, and nothing else in it. Admins."""
+    """Changes the limits in the workspace's file and nothing else in it. Admins only."""
     if named.landed is not None:
         return _done(name, named.landed)
     seen_slice(view, caller, name)

@@ -1,4 +1,4 @@
-"""`/problems`: what is wrong with the documents, what of main does not count, and which requests break a policy now."""
+"""`/problems`: invalid documents, changes on main that do not count, and requests that break a policy now."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Row = dict[str, Any]
 
 @router.get("/problems", responses=refusals(403, 422), summary="What is wrong. For admins.")
 def problems(view: Looking, caller: Asking, of: Of, wanted: Portioned) -> Envelope[Page[Row]]:
-    """The rows of `egs get problems -o json`, but for the alarm of a main that is not followed: that is an event."""
+    """The rows of `egs get problems -o json`, without the alarm that main is not followed: that one is an event."""
     check_admin(caller, "see what is wrong with the documents")
     found = rows(view, of.store, of.now())
     items, more = portion(found, wanted, lambda row: f"{row['file']} {row['rule']} {row['line']}")
@@ -38,7 +38,7 @@ def problems(view: Looking, caller: Asking, of: Of, wanted: Portioned) -> Envelo
 
 
 def rows(view: View, store: Store, now: datetime) -> list[Row]:
-    """Held changes, broken policies, then what is wrong with the documents; each once."""
+    """Held changes, broken policies, then problems of the documents; each once."""
     broken = broken_rows(view.facts, view.wanted)
     of_documents = sorted([*view.problems, *_over(view, store, now)])
     found = map(asdict, without_rejected(of_documents, broken))
@@ -46,7 +46,7 @@ def rows(view: View, store: Store, now: datetime) -> list[Row]:
 
 
 def _over(view: View, store: Store, now: datetime) -> Iterator[Problem]:
-    """Keys that open nothing any more; they are few, and where their end is written is read from their files."""
+    """Expired keys; they are few, so their files are read again for the line of the expiry."""
     for name, spec in view.wanted.keys.items():
         if spec.not_after is None or spec.not_after > now:
             continue

@@ -1,4 +1,4 @@
-"""`/queue` and `/plan`: who waits, in which order, and who starts when and where."""
+"""`/queue` and `/plan`: which requests wait, in which order, and which start when and where."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ router = APIRouter(tags=["Queue"])
 
 
 class QueueRow(Wire):
-    """Somebody who waits; the row of `egs get queue -o json`."""
+    """A waiting request; the row of `egs get queue -o json`."""
 
     gpr_id: str
     rank: int | None = Field(description="In the whole queue, from 1; null: it is not planned.")
-    position: int | None = Field(description="Among those who wait for the same pool, from 1.")
+    position: int | None = Field(description="Among requests that wait for the same pool, from 1.")
     slice: str
     name: str
     phase: str
@@ -35,7 +35,7 @@ class QueueRow(Wire):
     estimated_wait_seconds: int | None
     cluster: str | None
     pool: str | None
-    promised: bool = Field(description="Whether that start is committed; else it is planned.")
+    promised: bool = Field(description="Whether that start is committed; otherwise it is planned.")
     delayed_count: int
     reason: str | None
 
@@ -47,11 +47,13 @@ class PlanData(Wire):
 
     now: str
     commit: str
-    requests: list[dict[str, Any]] = Field(description="Who holds nodes, then who waits, in rank order.")
-    refused: list[dict[str, Any]] = Field(description="Who has no start, and what would be allowed.")
+    requests: list[dict[str, Any]] = Field(
+        description="Requests with nodes, then waiting ones, in rank order."
+    )
+    refused: list[dict[str, Any]] = Field(description="Requests without a start, and what would be allowed.")
 
 
-@router.get("/queue", responses=refusals(404, 422), summary="Who waits, in order.")
+@router.get("/queue", responses=refusals(404, 422), summary="Waiting requests, in order.")
 async def get_queue(
     view: Looking,
     caller: Asking,
@@ -60,9 +62,9 @@ async def get_queue(
     slice_name: Annotated[
         str, Query(alias="sliceName", max_length=63, description="Only of this workspace.")
     ] = "",
-    cluster: Annotated[str, Query(max_length=63, description="Only who is planned in this cluster.")] = "",
+    cluster: Annotated[str, Query(max_length=63, description="Only requests planned in this cluster.")] = "",
 ) -> Envelope[Page[QueueRow]]:
-    """The caller's workspaces' requests, an admin everybody's; rank and position count those of others, too."""
+    """Requests of the caller's workspaces, for an admin all; rank and position also count the others."""
     if slice_name:
         seen_slice(view, caller, slice_name)
     keys, more = portion(queue(view, caller, slice_name, cluster), portioned, lambda key: key)
@@ -76,15 +78,15 @@ async def get_queue(
     "/plan",
     response_model=Envelope[PlanData],
     responses=refusals(),
-    summary="Who starts when and where.",
+    summary="Which request starts when and where.",
 )
 async def get_plan(view: Looking, caller: Asking, parts: Of) -> Response:
-    """As `egs plan -o json`; others' requests are left out."""
+    """As `egs plan -o json`, without other workspaces' requests."""
     return await parts.costly.answer(_plan_told, view, caller, parts.now())
 
 
 def _plan_told(view: View, caller: Caller, now: datetime) -> Response:
-    """The whole answer, as text: of a long queue that takes longer than to find it."""
+    """The whole answer as text: serialising a long queue takes longer than planning it."""
     data = PlanData(**plan_json(view, caller, now))
     tag_without(PLAN, data)
     return Response(ok(data).model_dump_json(by_alias=True), media_type="application/json")

@@ -1,7 +1,7 @@
-"""Rows and pages exactly as `egs get … -o json` and `egs describe … -o json` give them, for `egs` on a server.
+"""Rows and pages exactly as `egs get … -o json` and `egs describe … -o json` print them, for `egs` on a server.
 
-Other paths speak with the vendor's names; these speak with the command line's, whose data is a stable contract
-(docs/commands.md). Of others a caller sees that a node is taken, and not by whom.
+Other paths use the vendor's names; these use the command line's, whose data is a stable contract (docs/commands.md).
+Of other workspaces a caller sees that a node is taken, but not by which request.
 
 Held by tests/portal/test_tables.py and tests/egs/test_remote_same.py.
 """
@@ -28,11 +28,11 @@ SliceName = Annotated[str, Query(alias="sliceName", max_length=63, description="
 InPhase = Annotated[Phase | None, Query(description="Only these; absent: all.")]
 Cluster = Annotated[str, Query(max_length=63, description="Only this cluster.")]
 Pool = Annotated[str, Query(max_length=63, description="Only this pool.")]
-Name = Annotated[str, Query(max_length=200, description="Its name, as the list has it.")]
+Name = Annotated[str, Query(max_length=200, description="Its name, as listed.")]
 
 
 def _shown(example: Row) -> dict[int | str, dict[str, Any]]:
-    """`responses` of a path, with a success by example."""
+    """`responses` of a path, with an example of a success."""
     envelope = {"statusCode": 200, "status": "OK", "message": "Success", "data": example}
     return {**refusals(404, 422), 200: {"content": {"application/json": {"example": envelope}}}}
 
@@ -84,14 +84,14 @@ def gprs(
 
 @router.get("/slices", summary="egs get slices", responses=_list_of("slice"))
 def slices(view: Looking, caller: Asking, of: Of, wanted: Portioned) -> Rows:
-    """Slices, with what they wait for, hold and used."""
+    """Slices, with what they wait for, hold and have used."""
     return _page(table_rows.slices(view, caller, of.now()), wanted, _name)
 
 
 @router.get("/requests", summary="egs get requests", responses=_list_of("request"))
 def requests(view: Looking, caller: Asking, of: Of, wanted: Portioned) -> Rows:
-    """Slices that people asked for; others than admins see what they asked for or would be a member of, with a key
-    that is good for it, and those of workspaces that they see."""
+    """Requests for slices. A caller who is not an admin sees those that they made, those that name them as a member
+    (with a key for that slice), and those of workspaces that they see."""
     return _page(table_rows.requests(view, caller, of.store), wanted, _name)
 
 
@@ -124,7 +124,7 @@ def slice_(view: Looking, caller: Asking, name: Name) -> Envelope[Row]:
 
 @router.get("/request", summary="egs describe request", responses=_shown(_EXAMPLES["request"]))
 def request(view: Looking, caller: Asking, of: Of, name: Name) -> Envelope[Row]:
-    """Everything about one slice that somebody asked for."""
+    """Everything about one request for a slice."""
     return ok(table_rows.described_request(view, caller, of.store, name))
 
 

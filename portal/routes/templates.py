@@ -1,4 +1,4 @@
-"""`/gpr-template`: what requests get that name a template (A8)."""
+"""`/gpr-template`: presets for requests (A8)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Name = Annotated[
 ]
 AnyName = Annotated[
     str | None,
-    Query(alias="gprTemplateName", max_length=253, description="The template, where no body names it."),
+    Query(alias="gprTemplateName", max_length=253, description="The template, if no body names it."),
 ]
 
 
@@ -49,7 +49,7 @@ AnyName = Annotated[
 async def create(
     body: TemplateWish, view: Looking, caller: Asking, of: Of, key: IdempotencyKey = ""
 ) -> Envelope[TemplateChanged]:
-    """What it does not say is left to the requests that name it. Admins."""
+    """Fields that it leaves out are left to the requests that name it. Admins only."""
     check_admin(caller, "make templates")
     name = checked_name("name", body.name)
     spec = wish_of(body, Fields())
@@ -57,7 +57,7 @@ async def create(
 
     def make(_: View, tree: Tree) -> Changes:
         if tree.read(template_path(name)) is not None:
-            raise conflict(f"template {name} exists already; PUT changes it", "GprTemplateAlreadyExists")
+            raise conflict(f"template {name} exists already; change it with PUT", "GprTemplateAlreadyExists")
         return {template_path(name): new_document("GPRTemplate", name, fields_of(spec))}
 
     return _done(name, await of.writer.submit(WriteRequest(caller, f"Create template {name}", make, key)))
@@ -67,7 +67,7 @@ async def create(
 async def update(
     body: TemplateWish, view: Looking, caller: Asking, of: Of, named: Named
 ) -> Envelope[TemplateChanged]:
-    """What is absent stays; "" and 0 take a field out. Requests that were accepted keep what they got. Admins."""
+    """Absent fields stay; "" and 0 remove a field. Accepted requests keep what they got. Admins only."""
     if named.landed is not None:
         return _done(body.name, named.landed)
     _check_there(view, caller, body.name)
@@ -90,7 +90,7 @@ async def update(
     )
 
 
-@router.delete("", summary="Take a template away", responses=refusals(404, *NAMED, "GprTemplateInUse"))
+@router.delete("", summary="Delete a template", responses=refusals(404, *NAMED, "GprTemplateInUse"))
 async def delete(
     view: Looking,
     caller: Asking,
@@ -99,14 +99,14 @@ async def delete(
     body: TemplateNamed | None = None,
     gpr_template_name: AnyName = None,
 ) -> Envelope[TemplateChanged]:
-    """Requests that were accepted keep what they got. Refused while a binding names it. Admins."""
+    """Accepted requests keep what they got. Refused while a binding names it. Admins only."""
     name = body.gpr_template_name if body is not None else gpr_template_name
     if not name:
-        raise bad_parameters("gprTemplateName: say which, in the body or behind ?gprTemplateName=")
+        raise bad_parameters("gprTemplateName: name the template, in the body or as ?gprTemplateName=")
     if named.landed is not None:
         return _done(name, named.landed)
     _check_there(view, caller, name)
-    check_admin(caller, "take templates away")
+    check_admin(caller, "delete templates")
 
     def make(view: View, tree: Tree) -> Changes:
         if tree.read(template_path(name)) is None:
@@ -121,14 +121,14 @@ async def delete(
 
 @router.get("", summary="One template", responses=refusals(404, 422))
 async def get(gpr_template_name: Name, view: Looking, caller: Asking) -> Envelope[Template]:
-    """As its file says; what is absent is left to requests."""
+    """As in its file; absent fields are left to requests."""
     _check_there(view, caller, gpr_template_name)
     return ok(template_of(gpr_template_name, view.wanted.templates[gpr_template_name]))
 
 
 @router.get("/list", summary="All templates", responses=refusals(422))
 async def list_all(view: Looking, caller: Asking, wanted: Portioned) -> Envelope[Page[Template]]:
-    """By name; none for who may look into no workspace."""
+    """By name; empty for a caller who sees no workspace."""
     names, more = portion(sorted(view.wanted.templates) if caller.sees_any else [], wanted, str)
     found = [template_of(name, view.wanted.templates[name]) for name in names]
     return ok(Page[Template](items=found, next=more))

@@ -1,4 +1,4 @@
-"""`/gpr/waittime`: when would it start, if it were filed now."""
+"""`/gpr/waittime`: when a request would start if it were filed now."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _EXAMPLE = {"sliceName": "vision", "numberOfGPUs": 8, "numberOfGPUNodes": 2, "ex
 async def wait_time(
     ask: Annotated[WaitAsk, Body(examples=[_EXAMPLE])], view: Looking, caller: Asking, parts: Of
 ) -> Envelope[Page[WaitTime]]:
-    """One answer for each pool that it could use, of every shape and cluster where none is named; files nothing."""
+    """One answer for each pool that it could use; without a shape or cluster, for all of them. Files nothing."""
     seen_slice(view, caller, ask.slice_name)
     found = quoted(view, ask, parts.now())
     return ok(Page(items=found.items), "; ".join(found.notes) or "Success")

@@ -1,4 +1,4 @@
-"""`/gpr/watch` and `/watch`: requests as they stand, and again whenever that is another, as server-sent events."""
+"""`/gpr/watch` and `/watch`: requests and their changes, as server-sent events."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ async def watch_gpr(
     caller: Asking,
     parts: Of,
 ) -> StreamingResponse:
-    """`event: gpr` with the request's data at once, and each time that something of it is another.
+    """`event: gpr` with the request's data at once, and again after each change.
 
-    With phase Cancelled the stream ends, also of one that waited and whose file is gone.
+    The stream ends with phase Cancelled, also for a waiting request whose file was deleted.
     """
     key = seen(view, caller, gpr_id).key
     watch = Watch(keys=frozenset({key}))
 
     def tell(view: View) -> list[StreamEvent]:
         who = parts.logins.recognise(request, view)
-        if not who.may_see(key.partition("/")[0]):  # who may not see it any more hears nothing further
+        if not who.may_see(key.partition("/")[0]):  # a caller who has lost access gets nothing further
             raise not_found("request", key)
         told = watch.tell(view, who, parts.now())
         if not told:
@@ -69,7 +69,7 @@ async def watch_slice(
     caller: Asking,
     parts: Of,
 ) -> StreamingResponse:
-    """The same for every request of a workspace that waits or has nodes, and for those that end meanwhile."""
+    """The same for every request of a workspace that waits or has nodes, until it ends."""
     seen_slice(view, caller, slice_name)
     watch = Watch(slice=slice_name)
 

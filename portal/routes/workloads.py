@@ -26,7 +26,7 @@ async def list_workloads(
         str, Query(alias="sliceName", max_length=63, description="Only of this workspace.")
     ] = "",
 ) -> Envelope[Page[Workload]]:
-    """Requests that have their nodes: model and parameters, GPUs, health, since when they are idle, cost so far."""
+    """Requests that have their nodes: model and parameters, GPUs, health, since when idle, cost so far."""
     if slice_name:
         seen_slice(view, caller, slice_name)
     found = workloads(view, caller, parts.now(), slice_name)
@@ -36,7 +36,7 @@ async def list_workloads(
     return ok(page)
 
 
-@router.get("/usage", responses=refusals(422), summary="What workspaces used and cost.")
+@router.get("/usage", responses=refusals(422), summary="Use and cost of workspaces.")
 async def list_usage(view: Looking, caller: Asking, parts: Of, portioned: Portioned) -> Envelope[Page[Usage]]:
     """GPU-hours and cost of each workspace, by month, with what runs now."""
     chosen, more = portion(usage(view, caller, parts.now()), portioned, lambda one: one.slice_name)

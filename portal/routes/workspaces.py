@@ -35,17 +35,15 @@ Name = Annotated[
 ]
 AnyName = Annotated[
     str | None,
-    Query(alias="workspaceName", max_length=253, description="The workspace, where no body names it."),
+    Query(alias="workspaceName", max_length=253, description="The workspace, if no body names it."),
 ]
 
 
-@router.post(
-    "", summary="Make a workspace, or ask for one", responses=refusals(*NAMED, "WorkspaceAlreadyExists")
-)
+@router.post("", summary="Make or request a workspace", responses=refusals(*NAMED, "WorkspaceAlreadyExists"))
 async def create(
     body: WorkspaceWish, view: Looking, caller: Asking, of: Of, key: IdempotencyKey = ""
 ) -> Envelope[WorkspaceChanged]:
-    """An admin's is there at once; anybody else's waits for an admin, and the answer says where it is asked for."""
+    """An admin's workspace exists at once; any other user's waits for an admin, and the answer says where."""
     name = body.workspace_name
     workspace_files.check_wish(body, view.wanted)
     _check_may_ask(caller, name, workspace_files.owner_of(body, caller)["email"])
@@ -57,20 +55,22 @@ async def create(
 
     verb = "Create" if caller.is_admin else "Ask for"
     write = WriteRequest(caller, f"{verb} slice {name}", make, key, asks=not caller.is_admin)
-    message = "Success" if caller.is_admin else f"workspace {name} is asked for; an admin's merge makes it"
+    message = (
+        "Success" if caller.is_admin else f"workspace {name} is requested; it is made when an admin merges it"
+    )
     return _done(name, await of.writer.submit(write), message)
 
 
 def _check_may_ask(caller: Caller, name: str, owner: str) -> None:
     if not any(grant.role != "Viewer" and grant.covers(name) for grant in caller.grants):
         raise forbidden(
-            f"workspace {name} is asked for by who may write in the whole project; {caller.email} may not with what "
-            "they logged in with, or this key may not"
+            f"{caller.email} may not request workspace {name}: that needs write access to the whole project, by "
+            "a login or by an API key that covers it"
         )
     if not caller.is_admin and owner.lower() != caller.email.lower():
         raise forbidden(
-            f"email: you ask for workspaces that are yours, {caller.email}'s; {owner} asks for theirs, or an admin "
-            "makes it"
+            f"email: {caller.email} may only request workspaces of their own; {owner} can request this one, or an "
+            "admin can make it"
         )
 
 
@@ -78,7 +78,7 @@ def _check_may_ask(caller: Caller, name: str, owner: str) -> None:
 async def update(
     body: WorkspaceEdit, view: Looking, caller: Asking, of: Of, named: Named
 ) -> Envelope[WorkspaceChanged]:
-    """What is absent stays. What owners may not decide alone is asked for, and an admin's merge makes it."""
+    """Absent fields stay. What owners may not change alone becomes a proposal for an admin to merge."""
     name = body.workspace_name
     if named.landed is not None:
         return _done(name, named.landed)
@@ -92,17 +92,17 @@ async def update(
 
 
 @router.post(
-    "/detach", summary="Take a cluster out of a workspace", responses=refusals(404, *NAMED, "WorkspaceInUse")
+    "/detach", summary="Remove a cluster from a workspace", responses=refusals(404, *NAMED, "WorkspaceInUse")
 )
 async def detach(
     body: ClusterNamed, view: Looking, caller: Asking, of: Of, named: Named
 ) -> Envelope[WorkspaceChanged]:
-    """Its namespaces there go with all that is in them, so nothing may hold nodes there. Never the last cluster."""
+    """Deletes its namespaces there with their content, so no request may hold nodes there. Never the last cluster."""
     name = body.workspace_name
     if named.landed is not None:
         return _done(name, named.landed)
     seen_slice(view, caller, name)
-    check_admin(caller, "take clusters out of workspaces")
+    check_admin(caller, "remove clusters from workspaces")
 
     def make(view: View, tree: Tree) -> Changes:
         return workspace_files.detached(view, tree, name, body.cluster_name)
@@ -113,7 +113,7 @@ async def detach(
     return _done(name, await of.writer.submit(write))
 
 
-@router.delete("", summary="Take a workspace away", responses=refusals(404, *NAMED, "WorkspaceInUse"))
+@router.delete("", summary="Delete a workspace", responses=refusals(404, *NAMED, "WorkspaceInUse"))
 async def delete(
     view: Looking,
     caller: Asking,
@@ -122,14 +122,14 @@ async def delete(
     body: WorkspaceNamed | None = None,
     workspace_name: AnyName = None,
 ) -> Envelope[WorkspaceChanged]:
-    """With its namespaces and all that is in them. Refused while a request of it is not over."""
+    """With its namespaces and their content. Refused while one of its requests is not over."""
     name = body.workspace_name if body is not None else workspace_name
     if not name:
-        raise bad_parameters("workspaceName: say which, in the body or behind ?workspaceName=")
+        raise bad_parameters("workspaceName: name the workspace, in the body or as ?workspaceName=")
     if named.landed is not None:
         return _done(name, named.landed)
     seen_slice(view, caller, name)
-    check_admin(caller, "take workspaces away")
+    check_admin(caller, "delete workspaces")
 
     def make(view: View, tree: Tree) -> Changes:
         return workspace_files.removed(view, tree, name)
@@ -139,7 +139,7 @@ async def delete(
 
 @router.get("", summary="One workspace", responses=refusals(404, 422))
 async def get(workspace_name: Name, view: Looking, caller: Asking) -> Envelope[Workspace]:
-    """With its people, bounds, use and cost."""
+    """With its people, limits, use and cost."""
     seen_slice(view, caller, workspace_name)
     return ok(workspace_models.workspace_of(view, workspace_name))
 

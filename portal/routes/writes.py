@@ -1,6 +1,7 @@
-"""`/writes/{id}`: what became of a change that was accepted before it was pushed, or whose answer was lost.
+"""`/writes/{id}`: the outcome of a change that was accepted before it was pushed, or whose answer was lost.
 
-Found in main's history, so any replica tells what landed; why one was refused knows only the replica that took it.
+A landed change is found in main's history, so any replica knows it; why one was refused is known only to the replica
+that took it.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ Id = Annotated[
     responses=refusals(*CHANGES, "WriteNotFound"),
 )
 async def followed(id: Id, caller: Asking, parts: Of) -> Envelope[Changed]:
-    """Where it is now; 404 where nobody of this caller's knows it, and what refused it where something did."""
+    """Where it is now, or the refusal; 404 if no change of this caller has that id."""
     landed = await asyncio.to_thread(parts.writer.follow, id, caller)
     if landed is None:
         raise not_found("change", id, "WriteNotFound")

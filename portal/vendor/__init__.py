@@ -1,1 +1,1 @@
-"""The vendor's words for requests, workspaces, templates, policies and keys."""
+"""The vendor's names for requests, workspaces, templates, policies and keys."""

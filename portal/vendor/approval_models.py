@@ -1,4 +1,4 @@
-"""What waits for an admin's word, and the file that is such a word, as `egs approve` writes it. Pure.
+"""Pending approvals, and the file of a decision, as `egs approve` writes it. Pure.
 
 Held by tests/portal/test_approvals.py.
 """
@@ -40,37 +40,37 @@ class Limit(Wire):
     )
     nodes: Annotated[Whole, Field(ge=1, le=100_000)] | None = None
     extend: Span | None = Field(
-        default=None, description="Total grace beyond its duration; the rule extension needs it."
+        default=None, description="Total grace beyond its duration; required for the rule `extension`."
     )
 
 
 class Decision(Wire):
-    """An admin's word about one request as it was shown to them."""
+    """An admin's decision about a request as it was shown to them."""
 
     gpr_id: str = Field(max_length=200, description="The request's id, or slice/name.")
     decision: Literal["approve", "reject"]
     spec_digest: str = Field(
         pattern="^sha256:[0-9a-f]{64}$",
-        description="What was looked at, as `GET approvals` and `GET gpr` give it; 409 where the request reads "
-        "otherwise now.",
+        description="The version that was looked at, from `GET approvals` or `GET gpr`; 409 if the request has "
+        "changed since.",
     )
-    reason: str = Field(default="", max_length=500, description="Why; shown to the requester.")
+    reason: str = Field(default="", max_length=500, description="Shown to the requester.")
     limit: Limit | None = Field(
-        default=None, description="Absent: what it would hold in the largest nodes that it may use."
+        default=None, description="Absent: the GPUs it would hold in the largest nodes that it may use."
     )
     not_after: str | None = Field(
-        default=None, max_length=40, description="The word counts until then; absent: for 30 days."
+        default=None, max_length=40, description="When the approval expires; absent: after 30 days."
     )
     rule: Literal["request", "extension"] = Field(
-        default="request", description="What it lifts: what keeps it waiting, or the bound of its grace."
+        default="request", description="What it approves: the request itself, or its extension."
     )
 
 
 class Asks(Wire):
-    """What a request asks for, as an admin judges it."""
+    """A request's terms, for an admin to judge."""
 
     number_of_gpu_nodes: int = Field(alias="numberOfGPUNodes")
-    number_of_gpus: int = Field(alias="numberOfGPUs", description="Of each node.")
+    number_of_gpus: int = Field(alias="numberOfGPUs", description="Per node.")
     gpu_shapes: list[str] = Field(description="In order of preference; empty: any.")
     clusters: list[str] = Field(description="Empty: all that the workspace spans.")
     exit_duration: str
@@ -85,14 +85,14 @@ class Pending(Wire):
     reasons: list[str] = Field(
         description="QuotaExceeded, NodeLimitExceeded, …: docs/approval.md lists them."
     )
-    message: str = Field(description="The numbers behind them.")
+    message: str = Field(description="The figures behind them.")
     asked: Asks
-    spec_digest: str = Field(description="What an approval binds.")
+    spec_digest: str = Field(description="The version that an approval is bound to.")
     since: str
 
 
 def pending(view: View, caller: Caller) -> list[Pending]:
-    """Who waits for an admin, the longest first, as far as the caller may see it."""
+    """Requests waiting for an admin that the caller may see, the longest waiting first."""
     waiting = [
         (status.filed_at, key, status)
         for key, status in live(view.facts.requests).items()
@@ -125,7 +125,7 @@ def _asks(spec: RequestSpec) -> Asks:
 
 
 def decided(view: View, tree: Tree, key: str, word: Decision, caller: Caller, now: datetime) -> Changes:
-    """The file that says so. ApiError 409 where nobody waits for that word, 403 where it is about one's own."""
+    """The file of the decision. ApiError 409 if no decision is needed, 403 for the admin's own request."""
     found = found_in(view, key)
     if found is None:
         raise not_found("request", key)
@@ -148,9 +148,9 @@ def decided(view: View, tree: Tree, key: str, word: Decision, caller: Caller, no
 def _said(word: Decision) -> commands.Decision:
     limit = word.limit or Limit()
     if (limit.extend is not None) != (word.rule == "extension" and word.decision == "approve"):
-        # The digest leaves grace out: whoever asks could ask for more between the look and the word.
+        # The digest leaves grace out, so the requester could raise it after the admin has looked.
         raise bad_parameters(
-            "limit.extend: the rule extension approves so much grace and no more, so give it, and only with that rule"
+            "limit.extend: the rule extension approves exactly this much grace, so give it, and only with that rule"
         )
     extend = None if limit.extend is None else format_duration(checked_duration("limit.extend", limit.extend))
     return commands.Decision(
@@ -159,12 +159,12 @@ def _said(word: Decision) -> commands.Decision:
 
 
 def _check_shown(view: View, key: str, spec: RequestSpec, word: Decision) -> None:
-    """What counts is what the admin looked at; whoever asks may have changed it since."""
+    """The request must still be what the admin looked at; the requester may have changed it since."""
     now = bound(view.state, spec)
     if word.spec_digest != now:
         asked = _asks(spec).model_dump(mode="json", by_alias=True)
         raise conflict(
-            f"{key} reads otherwise than what you looked at; look at what it asks for now, and decide about that",
+            f"{key} has changed since you looked at it; look at it again, then decide",
             "Conflict",
             {"specDigest": now, "asked": asked},
         )
@@ -176,20 +176,18 @@ def _check_not_own(view: View, tree: Tree, key: str, caller: Caller) -> None:
     slice_, _, name = key.partition("/")
     if caller.email.lower() in {email.lower() for email in tree.authors(gpr_path(slice_, name))}:
         text = (
-            f"you wrote {key}, or a part of it, and nobody approves their own; another admin does, or the project "
-            "allows it with approval.ownRequests"
+            f"you wrote {key}, or a part of it, and an admin may not approve their own request; ask another admin, or "
+            "allow it with approval.ownRequests in project.yaml"
         )
         raise ApiError(HTTPStatus.FORBIDDEN, "OwnRequest", text)
 
 
 def _judged(view: View, found: Found, word: Decision) -> RequestSpec:
-    """The request as it reads on main; what holds nodes keeps its terms, whatever its file says."""
+    """The request as it is on main; one that holds nodes keeps its terms, whatever its file says."""
     status, filed = found.status, view.wanted.filed.get(found.key)
     spec = found.spec if filed is None or filed.spec is None else filed.spec
     if status is None:
-        raise conflict(
-            f"{found.key} was not looked at by the controller yet; decide a moment later", "NotSeenYet"
-        )
+        raise conflict(f"the controller has not seen {found.key} yet; decide a moment later", "NotSeenYet")
     if status.phase in TERMINAL:
         raise conflict(f"{found.key} is {status.phase} and never runs again", "GpuAlreadyReleased")
     if status.phase in HOLDING and (word.rule != "extension" or status.phase is Phase.RELEASING):
@@ -208,6 +206,6 @@ def _end(word: Decision, now: datetime) -> datetime:
         raise bad_parameters(f"notAfter {word.not_after}: {error}") from error
     if end <= now:
         raise bad_parameters(
-            f"notAfter {word.not_after} is over already: it is {format_instant(now)}; name a later time"
+            f"notAfter {word.not_after} is in the past: it is {format_instant(now)}; choose a later time"
         )
     return end

@@ -1,4 +1,4 @@
-"""Which templates a workspace is offered in which cluster, as the API has it. Pure.
+"""Template bindings on the wire: the templates offered to a workspace, by cluster. Pure.
 
 A binding is named after its workspace. Held by tests/portal/vendor/test_template_models.py.
 """
@@ -17,7 +17,7 @@ from reconciler.model.facts import Wanted
 from schemas.documents.binding import BoundCluster, GPRTemplateBindingSpec
 
 VALID = "Valid"
-"""Status of a template that is there."""
+"""Status of a template that exists."""
 
 _CLUSTER: dict[str, Any] = {
     "clusterName": "east",
@@ -34,16 +34,16 @@ class ClusterWish(Wire):
     default_template_name: str = Field(
         default="",
         max_length=253,
-        description='The one that a request without a template gets; one of `templates`. "": none.',
+        description='Used by requests that name no template; one of `templates`. "": none.',
         examples=["finetune-small"],
     )
     templates: Annotated[tuple[Annotated[str, _TEXT], ...], Field(min_length=1, max_length=100)] = Field(
-        description="What it may use there.", examples=[["finetune-small"]]
+        description="The templates offered there.", examples=[["finetune-small"]]
     )
 
 
 class BindingWish(Wire):
-    """A binding that is to be; of one that is there, `clusters` takes the place of all that it says."""
+    """A binding to make or change; `clusters` replaces all that an existing one says."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -57,19 +57,19 @@ class BindingWish(Wire):
     )
     enable_auto_gpr: Flag = Field(
         default=False,
-        description="false alone: requests are files that people or programs commit, and none is made from a pod.",
+        description="Only false is supported: requests are files that people or programs commit, never made from pods.",
         examples=[False],
     )
 
 
 class BoundClusterShown(Wire):
-    """The templates of one cluster, and whether they are there."""
+    """The templates of one cluster, and whether they exist."""
 
     cluster_name: str = Field(description="The cluster.")
     default_template_name: str = Field(description='"": none.')
-    templates: tuple[str, ...] = Field(description="What the workspace may use there.")
-    default_template_status: str = Field(description="`Valid`, or why not; empty: there is no default.")
-    template_status: dict[str, str] = Field(description="Of each template: `Valid`, or why not.")
+    templates: tuple[str, ...] = Field(description="The templates offered there.")
+    default_template_status: str = Field(description="`Valid`, or what is wrong; empty: there is no default.")
+    template_status: dict[str, str] = Field(description="Of each template: `Valid`, or what is wrong.")
 
 
 class Binding(Wire):
@@ -98,19 +98,19 @@ class Binding(Wire):
         }
     )
 
-    name: str = Field(description="As its workspace.")
+    name: str = Field(description="The workspace's name.")
     namespace: str = Field(description="The project.")
-    workspace_name: str = Field(description="Whose it is.")
+    workspace_name: str = Field(description="The workspace.")
     clusters: tuple[BoundClusterShown, ...] = Field(description="By cluster.")
     enable_auto_gpr: bool = Field(default=False, description="Always false here.")
 
 
 class BindingNamed(Wire):
-    """Which binding."""
+    """Names a binding."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"bindingName": "vision"}]})
 
-    binding_name: str = Field(min_length=1, max_length=253, description="As its workspace.")
+    binding_name: str = Field(min_length=1, max_length=253, description="The workspace's name.")
 
 
 class BindingChanged(Wire):
@@ -120,12 +120,12 @@ class BindingChanged(Wire):
         json_schema_extra={"examples": [{"name": "vision", "change": {"way": "pushed", "commit": "8d5f…"}}]}
     )
 
-    name: str = Field(description="As its workspace.")
+    name: str = Field(description="The workspace's name.")
     change: Changed = Field(description="Where the change is.")
 
 
 def binding_of(name: str, spec: GPRTemplateBindingSpec, wanted: Wanted) -> Binding:
-    """What a file says, as the API has it."""
+    """A file's binding for the wire."""
     shown = tuple(_shown(bound, wanted) for bound in spec.clusters)
     return Binding(name=name, namespace=wanted.project_name, workspace_name=name, clusters=shown)
 
@@ -146,12 +146,12 @@ def _standing(name: str, cluster: str, wanted: Wanted) -> str:
     if template is None:
         return "there is no such template"
     if template.clusters and cluster not in template.clusters:
-        return f"it is for {', '.join(template.clusters)} alone"
+        return f"it is only for {', '.join(template.clusters)}"
     return VALID
 
 
 def spec_of(asked: BindingWish, wanted: Wanted) -> GPRTemplateBindingSpec:
-    """What the file is to say; ApiError 422 with everything that makes no sense here."""
+    """The spec of the file; ApiError 422 with everything that is wrong."""
     wrong = list(_wrong(asked, wanted))
     if wrong:
         raise bad_parameters("; ".join(wrong))
@@ -170,14 +170,14 @@ def spec_of(asked: BindingWish, wanted: Wanted) -> GPRTemplateBindingSpec:
 def _wrong(asked: BindingWish, wanted: Wanted) -> Iterator[str]:
     if asked.enable_auto_gpr:
         yield (
-            "enableAutoGpr: requests are files that people or programs commit, with an author; none is made from a pod "
-            "that waits. Send false, and file the request with `POST gpr` and templateName"
+            "enableAutoGpr: requests are files that people or programs commit, with an author; they are never made "
+            "from waiting pods. Send false, and file the request with `POST gpr` and templateName"
         )
     spanned = wanted.slices[asked.workspace_name].clusters
     named: set[str] = set()
     for each in asked.clusters:
         if each.cluster_name in named:
-            yield f"clusters: {each.cluster_name} stands there twice"
+            yield f"clusters: {each.cluster_name} is listed twice"
         named.add(each.cluster_name)
         yield from _wrong_there(each, spanned, wanted)
 
@@ -188,6 +188,6 @@ def _wrong_there(each: ClusterWish, spanned: tuple[str, ...], wanted: Wanted) ->
         yield f"clusters: the workspace does not span {where}; it spans {listed(spanned)}"
     unknown: list[Any] = sorted({name for name in each.templates if name not in wanted.templates})
     if unknown:
-        yield f"templates: there is no template {', '.join(unknown)}; there are {listed(wanted.templates)}"
+        yield f"templates: there is no template {', '.join(unknown)}; choose from {listed(wanted.templates)}"
     if each.default_template_name and each.default_template_name not in each.templates:
         yield f"defaultTemplateName: {each.default_template_name} is not among the templates of {where}"

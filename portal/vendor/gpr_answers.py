@@ -1,4 +1,4 @@
-"""How a request stands, in the vendor's words, from its status and the clock. Pure.
+"""A request's status under the vendor's names, from its record and the clock. Pure.
 
 Held by tests/portal/vendor/test_gpr_answers.py.
 """
@@ -37,22 +37,22 @@ PROVISIONING: Mapping[Phase, Provisioning] = {
     Phase.REJECTED: "Rejected",
     Phase.FAILED: "Failed",
 }
-"""The vendor's word for each phase."""
+"""The vendor's name of each phase."""
 LEASED = frozenset({Phase.PROVISIONED, Phase.RELEASING})
-"""Phases of a lease that began and that its status does not count yet."""
+"""Phases of a running lease, whose cost is not in the status yet."""
 OF_THE_FILE = frozenset({"FileMissing", "InvalidFile", "EditRefused"})
-"""Conditions that say why the file and the request differ, and what to do."""
+"""Conditions that say how file and request differ, and what to do."""
 FILED = "Filed"
-"""Phase of a request that the controller has not answered yet: nobody's word is waited for yet."""
+"""Phase of a request that the controller has not seen yet."""
 NOT_SEEN = "NotSeenYet"
-NOT_SEEN_TEXT = "Its file is on main; the controller has not answered it yet and does so in its next cycle."
-GONE, GONE_TEXT = "FileGone", "cancelled: its file is gone"
+NOT_SEEN_TEXT = "Its file is on main; the controller will read it in its next cycle."
+GONE, GONE_TEXT = "FileGone", "cancelled: its file was deleted"
 _NO_ROW: Row = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A request: `slice/name`, what it asks for, and what the controller says of it (None: nothing yet)."""
+    """A request: `slice/name`, its terms and its status (None: not seen yet)."""
 
     key: str
     spec: RequestSpec
@@ -60,23 +60,22 @@ class Found:
 
     @property
     def slice(self) -> str:
-        """Its slice."""
         return self.key.partition("/")[0]
 
     @property
     def name(self) -> str:
-        """Of its file."""
+        """The name of its file."""
         return self.key.partition("/")[2]
 
 
 def found_in(view: View, id_or_key: str) -> Found | None:
-    """The request of that id, or slice/name; None: there is none."""
+    """The request with that id, or slice/name; None: there is none."""
     found = view.request(id_or_key)
     return None if found is None else Found(found[0], found[2], found[1])
 
 
 def id_of(view: View, found: Found) -> str:
-    """Its id; empty while it is not known, because its file has no seed of its own and was not answered yet."""
+    """Its id; empty while unknown, because its file has no seed of its own and was not seen yet."""
     if found.status is not None:
         return found.status.uid
     filed = view.wanted.filed.get(found.key)
@@ -84,7 +83,7 @@ def id_of(view: View, found: Found) -> str:
 
 
 def data_of(view: View, found: Found, now: datetime, redactor: Redactor) -> GprData:
-    """How it stands at `now`."""
+    """The request as it is at `now`."""
     spec, status = found.spec, found.status
     row = (queue_row(view, found.key, now) if _waits(status) else None) or _NO_ROW
     pool, start = _pool(view, status, row), _start(status, row)
@@ -136,7 +135,7 @@ def data_of(view: View, found: Found, now: datetime, redactor: Redactor) -> GprD
 
 
 def as_cancelled(data: GprData) -> GprData:
-    """A request that waited, when its file was gone: the controller forgets it with the file."""
+    """A waiting request after its file was deleted: the controller drops its record with the file."""
     return data.edited(
         phase=str(Phase.CANCELLED),
         reason=GONE,
@@ -190,14 +189,14 @@ def _standing(view: View, status: GPRStatus | None, now: datetime, redactor: Red
 
 
 def completed(status: GPRStatus) -> datetime | None:
-    """When it gave its nodes back; None: it has some, or never had any."""
+    """When it gave its nodes back; None: it still has some, or never had any."""
     if status.phase not in TERMINAL or status.start_time is None:
         return None
     return status.released_at or status.end_time
 
 
 def _message(status: GPRStatus | None, row: Row) -> str:
-    """What the controller says of it, and of its file; of one that is as it should be, what comes next."""
+    """The controller's message, with problems of its file; without either, what comes next."""
     if status is None:
         return NOT_SEEN_TEXT
     claims = (c.message for c in status.conditions if c.type in OF_THE_FILE)
@@ -239,7 +238,7 @@ def _start(status: GPRStatus | None, row: Row) -> datetime | None:
 
 
 def _pool(view: View, status: GPRStatus | None, row: Row) -> Pool | None:
-    """Where it is, or is promised to be; None: nobody knows."""
+    """Where it is, or is promised to be; None: unknown."""
     if status is None:
         return None
     held = status.assignment
@@ -274,7 +273,7 @@ def _slips(status: GPRStatus, redactor: Redactor) -> list[SlipData]:
 
 
 def forecast_of(said: Forecast | None) -> ForecastData | None:
-    """The same over the wire."""
+    """The same on the wire."""
     if said is None:
         return None
     p10, p50, p90 = (format_instant(at) for at in (said.p10, said.p50, said.p90))

@@ -1,7 +1,7 @@
-"""From what is asked for in the vendor's words to the fields of a GPR's file. Pure.
+"""From the vendor's fields to the fields of a GPR's file. Pure.
 
-Held by tests/portal/vendor/test_gpr_filing.py: every field of a request comes back as it was sent; what contradicts
-itself is refused and never guessed; an edit touches the fields that it names and no other.
+Held by tests/portal/vendor/test_gpr_filing.py: every field of a request comes back as sent; contradictions are
+refused, never resolved by guessing; an edit touches only the fields that it names.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from schemas.reading.units import format_duration, format_instant, memory_gb, pa
 from schemas.reading.yaml_text import dump
 
 Path = tuple[str, ...]
-"""Of a field below `spec`."""
+"""Path of a field below `spec`."""
 
 ANY = frozenset({"", "any"})
-"""How the vendor's clients say that it does not matter."""
+"""Values by which the vendor's clients say "any"."""
 UNNAMED = "gpr"
-"""What files of requests without a name are called like."""
+"""File name prefix for requests without a name."""
 _NAME_MOST, _MARK = 50, 5
 
 
 @dataclass(frozen=True, slots=True)
 class RequestedFields:
-    """Fields of a file by where they lie (None: taken out), and what to tell the caller beside the answer."""
+    """Fields of a file by path (None: removed), and notes for the caller."""
 
     fields: Mapping[Path, Any]
     notes: tuple[str, ...] = ()
 
     @property
     def spec(self) -> dict[str, Any]:
-        """The same as a new file's spec; what is taken out is absent."""
+        """The fields as a new file's spec; removed ones are absent."""
         found: dict[str, Any] = {}
         for path, value in self.fields.items():
             if value is not None:
@@ -52,7 +52,7 @@ class RequestedFields:
 
 
 def asked(terms: Terms) -> RequestedFields:
-    """What the caller sent, and only that. Raises ApiError 422 for what contradicts itself."""
+    """The fields that the caller sent. Raises ApiError 422 for contradictions."""
     sent = terms.model_fields_set
     fields: dict[Path, Any] = {}
     if isinstance(terms, GprAsk | GprEdit) and "gpr_name" in sent:
@@ -67,7 +67,7 @@ def asked(terms: Terms) -> RequestedFields:
 
 
 def _plain(terms: Terms) -> Iterator[tuple[str, Path, Any]]:
-    """Fields that only have another name: the wire's, where it lies, and its value."""
+    """Fields that are only renamed: the wire's name, the path in the file, and the value."""
     memory = terms.memory_per_gpu
     yield "number_of_gpu_nodes", ("nodes",), terms.number_of_gpu_nodes
     yield "number_of_gpus", ("gpusPerNode",), terms.number_of_gpus
@@ -84,7 +84,7 @@ def _plain(terms: Terms) -> Iterator[tuple[str, Path, Any]]:
 
 
 def _word(edit: GprEdit, sent: set[str]) -> dict[Path, Any]:
-    """What only a request that is there can be told."""
+    """Fields that only an existing request can have."""
     found: dict[Path, Any] = {}
     if edit.early_release:
         found["earlyRelease",] = True
@@ -102,12 +102,12 @@ def _shape(terms: Terms, sent: set[str]) -> dict[Path, Any]:
     if terms.enable_auto_gpu_selection:
         if shapes or machine:
             raise bad_parameters(
-                "enableAutoGpuSelection takes any GPU, and gpuShape or instanceType names one; leave one of them out"
+                "enableAutoGpuSelection takes any GPU, but gpuShape or instanceType names one; leave one of them out"
             )
         return {("gpuShape",): "any", ("instanceType",): None}
     found: dict[Path, Any] = {}
     if "gpu_shape" in sent:
-        # Said out loud, so that a template does not fill in what the caller meant to be open.
+        # Written out, so that a template does not fill in what the caller left open on purpose.
         found["gpuShape",] = shape_field(shapes) or (None if terms.gpu_shape is None else "any")
     if "instance_type" in sent:
         found["instanceType",] = machine
@@ -118,12 +118,12 @@ def _clusters(terms: Terms, sent: set[str]) -> dict[Path, Any]:
     named, preferred = terms.cluster_name or "", terms.preferred_clusters or []
     if terms.enable_auto_cluster_selection and (named or preferred):
         raise bad_parameters(
-            "enableAutoClusterSelection takes any cluster, and clusterName or preferredClusters names one; "
+            "enableAutoClusterSelection takes any cluster, but clusterName or preferredClusters names one; "
             "leave one of them out"
         )
     if named and preferred and preferred[0] != named:
         raise bad_parameters(
-            f"clusterName is {named} and preferredClusters begins with {preferred[0]}; name one order"
+            f"clusterName is {named} but preferredClusters begins with {preferred[0]}; use the same first cluster"
         )
     says = sent & {"cluster_name", "preferred_clusters", "enable_auto_cluster_selection"}
     return {("clusters",): (preferred or ([named] if named else None))} if says else {}
@@ -134,7 +134,7 @@ def _idle(terms: Terms, sent: set[str]) -> dict[Path, Any]:
         return {}
     length = _span("idleTimeOutDuration", terms.idle_time_out_duration or None)
     if terms.enforce_idle_time_out and length is None:
-        raise bad_parameters("enforceIdleTimeOut needs idleTimeOutDuration: after how long without use")
+        raise bad_parameters("enforceIdleTimeOut needs idleTimeOutDuration")
     return {("idleTimeout",): None if terms.enforce_idle_time_out is False else length}
 
 
@@ -151,18 +151,18 @@ def _model(model: Model | str | None) -> Any:
 
 def _notes(terms: Terms) -> Iterator[str]:
     if terms.priority is not None and terms.priority > MAX_PRIORITY:
-        yield f"priority {terms.priority} is above the highest there is and was set to {MAX_PRIORITY}"
+        yield f"priority {terms.priority} is above the maximum and was set to {MAX_PRIORITY}"
     if terms.enforce_idle_time_out is False and terms.idle_time_out_duration:
-        yield "idleTimeOutDuration counts only with enforceIdleTimeOut and was left out"
+        yield "idleTimeOutDuration was left out, because it needs enforceIdleTimeOut"
     if terms.dedicated_nodes is False:
-        yield "nodes are always a request's own, so dedicatedNodes false changes nothing"
+        yield "nodes are never shared between requests, so dedicatedNodes false has no effect"
     nodes = terms.number_of_gpu_nodes
     if terms.multi_node is not None and nodes is not None and terms.multi_node != (nodes > 1):
         yield f"multiNode follows from numberOfGPUNodes, which is {nodes}"
 
 
 def _span(name: str, text: str | None) -> str | None:
-    """In our canonical form. Raises ApiError 422."""
+    """In canonical form. Raises ApiError 422."""
     return None if text is None else format_duration(checked_duration(name, text))
 
 
@@ -177,12 +177,12 @@ def _instant(name: str, text: str | None) -> str | None:
 
 
 def nonce_of(caller: str, idempotency: str) -> str:
-    """What the id is made of where the caller gave the change a name: the same again gives the same id."""
+    """The seed of the request's id, from the caller's idempotency key: a repeated call gives the same id."""
     return hashlib.sha256(f"gpr\n{caller}\n{idempotency}".encode()).hexdigest()[:32]
 
 
 def file_name(ask: GprAsk, nonce: str) -> str:
-    """As named; else like what people call it, with a few digits of the id's seed, so that nobody has it already."""
+    """The given name; else one like the display name, with some digits of the seed to make it unique."""
     if ask.name:
         return ask.name
     mark = hashlib.sha256(nonce.encode()).hexdigest()[:_MARK]
@@ -190,7 +190,7 @@ def file_name(ask: GprAsk, nonce: str) -> str:
 
 
 def gpr_file(slice_: str, name: str, nonce: str, spec: Mapping[str, Any]) -> bytes:
-    """The file of a new request, whose id `schemas.documents.identity.uid_of` knows from its name and `nonce`."""
+    """The file of a new request; `schemas.documents.identity.uid_of` derives its id from its name and `nonce`."""
     metadata = {"name": name, "labels": {NONCE: nonce}}
     head = {"apiVersion": "egs.dev/v1alpha1", "kind": "GPR", "metadata": metadata}
     return dump({**head, "spec": {"slice": slice_, **spec}}).encode()

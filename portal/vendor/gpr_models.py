@@ -1,4 +1,4 @@
-"""Requests over the wire, with the vendor's names: what is asked for, what is changed, what stands. Models only."""
+"""Requests on the wire under the vendor's names: new ones, changes, and their status. Models only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Span = Annotated[
     str,
     Field(
         max_length=40,
-        description="Like 0d6h0m, 6h, 90m or 1w; 6h0m0s is taken too.",
+        description="Like 0d6h0m, 6h, 90m or 1w; 6h0m0s is accepted too.",
         examples=["0d6h0m"],
     ),
 ]
@@ -23,7 +23,7 @@ Time = Annotated[str, Field(max_length=40, description="RFC 3339.", examples=["2
 
 
 class Model(Wire):
-    """What will run, for people."""
+    """The model that will run; informational."""
 
     name: Annotated[Line, Field(max_length=200, description="Model.")] = ""
     framework: Annotated[Line, Field(max_length=100, description="Framework.")] = ""
@@ -33,10 +33,10 @@ class Model(Wire):
 
 
 class Terms(Wire):
-    """What a request can say of itself; absent fields are left to the template, then to the defaults."""
+    """Terms of a request; absent fields come from the template, then from the defaults."""
 
     number_of_gpus: Annotated[Whole, Field(ge=1, le=64)] | None = Field(
-        default=None, alias="numberOfGPUs", description="GPUs that each node has at least.", examples=[8]
+        default=None, alias="numberOfGPUs", description="Least number of GPUs per node.", examples=[8]
     )
     number_of_gpu_nodes: Annotated[Whole, Field(ge=1, le=100_000)] | None = Field(
         default=None, alias="numberOfGPUNodes", description="Whole GPU nodes.", examples=[2]
@@ -44,7 +44,7 @@ class Terms(Wire):
     memory_per_gpu: Annotated[Whole, Field(ge=0, le=4_194_304)] | None = Field(
         default=None,
         alias="memoryPerGPU",
-        description="GB that each GPU has at least; above 4096 it is taken as MiB; 0: any.",
+        description="Least memory of each GPU in GB; a value above 4096 is taken as MiB; 0: any.",
         examples=[80],
     )
     instance_type: Annotated[Line, Field(max_length=63)] | None = Field(
@@ -55,25 +55,25 @@ class Terms(Wire):
         description="A shape, or several in order of preference; empty or `any`: any.",
         examples=["H100-80GB"],
     )
-    exit_duration: Span | None = Field(default=None, description="Strict: the nodes leave at its end.")
+    exit_duration: Span | None = Field(default=None, description="Strict: the nodes are released at its end.")
     priority: Annotated[Whole, Field(ge=1, le=1_000_000)] | None = Field(
         default=None,
-        description="Low 1-100, medium 101-200, high 201-300; above 300 it is set to 300, and `message` says so.",
+        description="Low 1-100, medium 101-200, high 201-300; a higher value is set to 300, and `message` says so.",
         examples=[101],
     )
     idle_time_out_duration: Span | Literal[""] | None = Field(
-        default=None, description="Release after this long without use; counts only where it is enforced."
+        default=None, description="Release after this long without use; only if enforced."
     )
     enforce_idle_time_out: Flag | None = Field(
-        default=None, description="Absent: as soon as there is a duration."
+        default=None, description="Absent: true if there is a duration."
     )
     enable_eviction: Flag | None = Field(default=None, description="May make room for a higher band.")
-    requeue_on_failure: Flag | None = Field(default=None, description="Queue again when its nodes fail.")
+    requeue_on_failure: Flag | None = Field(default=None, description="Queue again if its nodes fail.")
     multi_node: Flag | None = Field(
-        default=None, description="Follows from numberOfGPUNodes; what else is said here changes nothing."
+        default=None, description="Follows from numberOfGPUNodes; any other value has no effect."
     )
     dedicated_nodes: Flag | None = Field(
-        default=None, description="Nodes are always a request's own; false changes nothing."
+        default=None, description="Nodes are never shared between requests; false has no effect."
     )
     enable_rdma: Flag | None = Field(default=None, alias="enableRDMA", description="Only nodes with RDMA.")
     enable_secondary_network: Flag | None = Field(
@@ -86,13 +86,13 @@ class Terms(Wire):
         default=None, description="Only these clusters, in this order of preference."
     )
     enable_auto_cluster_selection: Flag | None = Field(
-        default=None, description="true: any cluster; then none may be named."
+        default=None, description="true: any cluster; then no cluster may be named."
     )
     enable_auto_gpu_selection: Flag | None = Field(
-        default=None, description="true: any shape and machine type; then none may be named."
+        default=None, description="true: any shape and machine type; then neither may be named."
     )
     template_name: Annotated[str, Field(max_length=63)] | None = Field(
-        default=None, description="Template that fills in what is absent here."
+        default=None, description="Template for the fields that are absent here."
     )
     not_before: Time | None = Field(default=None, description="Earliest wanted start.")
     start: StartMode | None = Field(
@@ -100,10 +100,10 @@ class Terms(Wire):
         description="asap | ready (early only when a GPU pod waits) | promised (never before the promise).",
     )
     prefer: Prefer | None = Field(
-        default=None, description="Of the pools that fit: earliest start, lowest price, least memory."
+        default=None, description="Which of the fitting pools: earliest start, lowest price, or least memory."
     )
     max_wait: Span | None = Field(
-        default=None, description="With prefer: other pools count when the wait would be longer."
+        default=None, description="With prefer: use another pool if the preferred one would take longer."
     )
     model: Model | TextLine | None = Field(default=None, description="What will run; a text is its name.")
 
@@ -112,50 +112,51 @@ class GprAsk(Terms):
     """A new request."""
 
     gpr_name: TextLine = Field(
-        default="", description="For people; the file is called like it.", examples=["gpt-4o-workload"]
+        default="", description="Display name; the file is named after it.", examples=["gpt-4o-workload"]
     )
     slice_name: str = Field(max_length=63, description="The workspace it is for.", examples=["vision"])
     name: Annotated[str, Field(max_length=63)] | None = Field(
-        default=None, description="Name of its file; absent: made of gprName and the id."
+        default=None, description="Name of its file; absent: made from gprName and the id."
     )
 
 
 def _truth(value: Any) -> Any:
-    if value == 1 and value is not True:  # to Python they are the same
-        raise ValueError("this has to be true")
+    if value == 1 and value is not True:  # equal in Python
+        raise ValueError("this must be true")
     return value
 
 
 class GprEdit(Terms):
-    """What is to be another; absent fields stay. null leaves a field to the template and the defaults."""
+    """Changes of a request; absent fields stay. null leaves a field to the template and the defaults."""
 
     gpr_id: str = Field(max_length=200, description="The request's id, or slice/name.")
-    gpr_name: TextLine | None = Field(default=None, description="For people.")
+    gpr_name: TextLine | None = Field(default=None, description="Display name.")
     early_release: Annotated[Literal[True], BeforeValidator(_truth)] | None = Field(
-        default=None, description="true ends it now; its nodes go to whoever waits."
+        default=None, description="true ends it now and frees its nodes."
     )
-    extend: Span | None = Field(default=None, description="Total grace asked for, beyond its duration.")
+    extend: Span | None = Field(default=None, description="Total grace wanted beyond its duration.")
     stopped: Flag | None = Field(
-        default=None, description="true gives the nodes back and keeps the time; false queues again for it."
+        default=None,
+        description="true gives the nodes back and keeps the remaining time; false queues it again.",
     )
 
     @model_validator(mode="after")
     def _changes_something(self) -> GprEdit:
         if self.model_fields_set <= {"gpr_id"}:
-            raise ValueError("name what is to be another: priority, gprName, earlyRelease, …")
+            raise ValueError("name at least one field to change: priority, gprName, earlyRelease, …")
         return self
 
 
 class GprNamed(Wire):
-    """Which request."""
+    """Names a request."""
 
     gpr_id: str = Field(max_length=200, description="Its id, or slice/name.")
 
 
 class GprFiled(Wire):
-    """A request on its way into the queue."""
+    """A request that was filed."""
 
-    gpr_id: str = Field(description="Its id, good at once.", examples=["gpr-7c29e338-ebda"])
+    gpr_id: str = Field(description="Its id, valid at once.", examples=["gpr-7c29e338-ebda"])
     name: str = Field(description="slice/file.", examples=["vision/train-4f1c2"])
     change: Changed
 
@@ -168,43 +169,43 @@ class GprChanged(Wire):
 
 
 class SlipCauseData(Wire):
-    """One thing that moved a promise to later."""
+    """One cause of a promise's move to later."""
 
     cause: str = Field(description="From a closed list: docs/estimates.md.")
-    by: str = Field(description="What did it, as far as the caller may see it.")
+    by: str = Field(description="What caused it, as far as the caller may see it.")
 
 
 class SlipData(Wire):
-    """A promise that moved to later."""
+    """A promise's move to later."""
 
     was: str
     now: str | None = Field(description="null: no start is known any more.")
     cause: str = Field(description="From a closed list: docs/estimates.md.")
-    by: str = Field(description="What did it, as far as the caller may see it.")
+    by: str = Field(description="What caused it, as far as the caller may see it.")
     also: list[SlipCauseData] = Field(
-        default=[], description="The further causes, where no single one moved the start."
+        default=[], description="Further causes, if no single one moved the start."
     )
     at: str
 
 
 class ForecastData(Wire):
-    """When it will likely start, beside the promise."""
+    """When it will likely start, as quantiles, beside the promise."""
 
     p10: str
     p50: str
     p90: str
-    learnt_from: int = Field(description="Requests that ran and ended, from which it is learnt.")
+    learnt_from: int = Field(description="Number of finished requests behind it.")
 
 
 class GprStanding(Wire):
-    """How a request is; the vendor's `GpuRequestStatus`."""
+    """Status of a request; the vendor's `GpuRequestStatus`."""
 
     provisioning_status: Literal[
         "Pending", "Queued", "Provisioning", "Successful", "Complete", "Cancelled", "Rejected", "Failed"
     ]
-    failure_reason: str = Field(description="For people; empty: it did not fail.")
+    failure_reason: str = Field(description="A sentence; empty: it did not fail.")
     num_gpus_allocated: int = Field(alias="numGPUsAllocated", description="All GPUs of its nodes.")
-    start_timestamp: str = Field(description="Since when it has its nodes; empty: not yet.")
+    start_timestamp: str = Field(description="When it got its nodes; empty: not yet.")
     completion_timestamp: str = Field(description="When it gave them back; empty: not yet.")
     cost: str = Field(description="So far.", examples=["12.34 USD"])
     nodes: list[str]
@@ -274,14 +275,14 @@ GPR: dict[str, Any] = {
         "delayedCount": 0,
     },
 }
-"""A request that waits, for the OpenAPI document."""
+"""A waiting request, for the OpenAPI document."""
 
 
 class GprData(Wire):
-    """A request and how it stands; the vendor's `GpuRequestData`, and what we know beside it.
+    """A request and its status; the vendor's `GpuRequestData` plus our own fields.
 
-    Shape, memory, machine type and cluster are those asked for, and where any would do those that it has or is
-    promised. Times are RFC 3339 in UTC, empty where there is none.
+    Shape, memory, machine type and cluster are the requested ones; if any would do, those that it has or is promised.
+    Times are RFC 3339 in UTC, empty if there is none.
     """
 
     model_config = ConfigDict(json_schema_extra={"examples": [GPR]})
@@ -291,7 +292,7 @@ class GprData(Wire):
     gpr_name: str
     slice_name: str
     cluster_name: str
-    number_of_gpus: int = Field(alias="numberOfGPUs", description="Of each node, as asked for.")
+    number_of_gpus: int = Field(alias="numberOfGPUs", description="Per node, as requested.")
     number_of_gpu_nodes: int = Field(alias="numberOfGPUNodes")
     instance_type: str
     memory_per_gpu: int = Field(alias="memoryPerGPU", description="GB.")
@@ -311,10 +312,10 @@ class GprData(Wire):
     requeue_on_failure: bool
     enable_eviction: bool
     phase: str = Field(
-        description="Our own phase; docs/gpr.md has them. `Filed`: the controller has not answered it yet."
+        description="Our own phase; see docs/gpr.md. `Filed`: the controller has not seen it yet."
     )
-    reason: str = Field(description="Stable word for why it stands there; empty: as it should.")
-    message: str = Field(description="The same for people, with what to do.")
+    reason: str = Field(description="Stable identifier of why it is in this state; empty: all is well.")
+    message: str = Field(description="The reason in words, with what to do.")
     position: int | None = Field(description="In the queue of its pool; null: it does not wait there.")
     rank: int | None = Field(description="In the whole queue.")
     slips: list[SlipData]
@@ -329,5 +330,5 @@ class GprData(Wire):
     model: Model
     gpu_shapes: list[str] = Field(description="All shapes it asks for, in order; empty: any.")
     preferred_clusters: list[str] = Field(description="All clusters it asks for, in order; empty: any.")
-    spec_digest: str = Field(description="What an admin's word binds.")
+    spec_digest: str = Field(description="The version that an approval is bound to.")
     status: GprStanding

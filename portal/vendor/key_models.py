@@ -1,8 +1,8 @@
-"""API keys over the wire: made, listed and revoked (K2). Pure, but for the random text of a new one.
+"""API keys on the wire: made, listed and revoked (K2). Pure, but for the random text of a new one.
 
-A key is never deleted but revoked: whoever still uses it is told so, its name is not taken by another key, and one
-changed line says who ended it and when. No key is made by one that does not carry all of its person within the scope
-(role Owner), nor with more than that one carries, nor to outlive it: whoever steals a key cannot keep what it opens.
+A key is revoked, never deleted: its user gets a clear refusal, its name is not reused, and one changed line records who
+ended it and when. A key can make other keys only if it carries all rights of its person within the scope (role Owner).
+The new key carries no more and expires no later than the old one, so a stolen key does not outlive its revocation.
 
 Held by tests/portal/vendor/test_key_models.py.
 """
@@ -26,15 +26,15 @@ from schemas.documents.apikey import ApiKeySpec, Role, digest_of
 from schemas.reading.units import format_instant
 
 LONGEST = timedelta(days=3660)
-"""Of a key's life: ten years."""
+"""Longest life of a key: ten years."""
 LONGEST_BY_TOKEN = timedelta(days=90)
-"""The same of a key that a session makes which an ID token opened: who found that token keeps nothing for years."""
+"""Longest life of a key made by a session that an ID token opened: a stolen token must not give access for years."""
 MOST_IN_FORCE = 50
-"""Keys of one person."""
+"""Most keys in force per person."""
 
 
 class KeyWish(Wire):
-    """A key that is to be."""
+    """A key to make."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -53,29 +53,29 @@ class KeyWish(Wire):
 
     name: str = Field(min_length=1, max_length=253, description="Its name.", examples=["vision-pipeline"])
     role: Role = Field(
-        description="Owner: whatever the person may; Editor: file and end requests; Viewer: read."
+        description="Owner: all that the person may do; Editor: file and end requests; Viewer: read."
     )
     validity: Annotated[str, Field(max_length=10)] = Field(
         default="",
-        description='Last day (UTC) on which it is good; "": tomorrow.',
+        description='Last valid day (UTC); "": tomorrow.',
         examples=["2026-12-31"],
     )
     username: str = Field(
         default="",
         max_length=254,
-        description="An address: in whose name it acts, which is yours unless an admin asks (for who is no admin, up "
-        "to the role Editor); any other text changes nothing.",
+        description="Mail address of the person that the key acts for; default: the caller. Only admins may name "
+        "another person, who must not be an admin, up to the role Editor. Any other text has no effect.",
     )
-    description: str = Field(default="", max_length=500, description="For people.")
+    description: str = Field(default="", max_length=500, description="Informational.")
     workspace_name: str | None = Field(
         default=None,
         max_length=253,
-        description="The workspace that it is good for; Editor and Viewer need one. Absent: the whole project.",
+        description="The workspace that the key is for; absent: the whole project.",
     )
 
 
 class KeyMade(Wire):
-    """A new key; nobody can ever read it again."""
+    """A new key; its text is shown only here."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -90,14 +90,14 @@ class KeyMade(Wire):
         }
     )
 
-    api_key: str = Field(description="Its text. It opens the API once the change is on main.", repr=False)
+    api_key: str = Field(description="Its text. It is valid once the change is on main.", repr=False)
     name: str = Field(description="Its name.")
-    expires_at: str = Field(description="It opens nothing from then on.")
+    expires_at: str = Field(description="When it expires.")
     change: Changed = Field(description="Where the change is.")
 
 
 class KeyNamed(Wire):
-    """Which key: by its name, or by its text."""
+    """Names a key, by its name or its text."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"name": "vision-pipeline"}]})
 
@@ -108,7 +108,7 @@ class KeyNamed(Wire):
 
 
 class KeyRevoked(Wire):
-    """A key that opens nothing any more."""
+    """A revoked key."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -144,14 +144,12 @@ class KeyShown(Wire):
 
     name: str
     role: Role
-    email: str = Field(description="In whose name it acts.")
+    email: str = Field(description="The person it acts for.")
     username: str = Field(description="The same.")
     workspace_name: str = Field(description='The first of `workspaces`; "": the whole project.')
-    workspaces: tuple[str, ...] = Field(description="What it is good for; empty: the whole project.")
-    validity: str = Field(
-        description='Last day on which it is good for a time; "": it does not end by itself.'
-    )
-    expires_at: str = Field(description='It opens nothing from then on; "": it does not end by itself.')
+    workspaces: tuple[str, ...] = Field(description="The workspaces it is for; empty: the whole project.")
+    validity: str = Field(description='Last valid day; "": it does not expire.')
+    expires_at: str = Field(description='When it expires; "": never.')
     state: Literal["Active", "Expired", "Revoked"]
     description: str
 
@@ -166,7 +164,7 @@ class KeysShown(Wire):
 
 
 def spec_of(asked: KeyWish, caller: Caller, view: View, now: datetime) -> ApiKeySpec:
-    """The key that the caller may make of what is asked for, without its text; ApiError 403 and 422."""
+    """The key that the caller may make, without its text; ApiError 403 and 422."""
     checked_name("name", asked.name)
     scope = _scope(asked, caller, view)
     email = _in_whose_name(asked, caller, view)
@@ -174,11 +172,11 @@ def spec_of(asked: KeyWish, caller: Caller, view: View, now: datetime) -> ApiKey
     _check_own(caller, scope, end, view.wanted.keys.get(caller.key))
     if not caller.is_admin and not caller.actor.member_of:
         raise forbidden(
-            f"{caller.email} works in no workspace, so a key would open nothing; have an owner of one add you first"
+            f"{caller.email} is a member of no workspace, so a key would be of no use; ask a workspace owner to add you"
         )
     if caller.is_handed and end > now + LONGEST_BY_TOKEN:
         raise forbidden(
-            f"a login by an ID token makes keys for {LONGEST_BY_TOKEN.days} days at most; name an earlier day, or log "
+            f"a login by ID token makes keys for at most {LONGEST_BY_TOKEN.days} days; give an earlier day, or log "
             "in with a browser at the portal itself"
         )
     check_number(view, email, now)
@@ -193,11 +191,11 @@ def spec_of(asked: KeyWish, caller: Caller, view: View, now: datetime) -> ApiKey
 
 
 def check_number(view: View, email: str, now: datetime) -> None:
-    """ApiError 422 where that person has as many keys as anybody may."""
+    """ApiError 422 if that person has the maximum number of keys."""
     keys = (spec for spec in view.wanted.keys.values() if spec.email == email and not spec.revoked)
     if sum(spec.not_after is None or now < spec.not_after for spec in keys) >= MOST_IN_FORCE:
         raise bad_parameters(
-            f"{email} has {MOST_IN_FORCE} keys in force, and nobody has more; revoke one first"
+            f"{email} has {MOST_IN_FORCE} keys in force, which is the maximum; revoke one first"
         )
 
 
@@ -210,12 +208,12 @@ def document(name: str, spec: ApiKeySpec, text: str) -> bytes:
 
 def _scope(asked: KeyWish, caller: Caller, view: View) -> tuple[str, ...]:
     if not asked.workspace_name:
-        return ()  # the whole project, as far as the person may
+        return ()  # the whole project, within the person's rights
     name = asked.workspace_name
     if name not in view.wanted.slices or not caller.may_see(name):
         seen = [each for each in view.wanted.slices if caller.may_see(each)]
         raise bad_parameters(
-            f"workspaceName: there is no such workspace, or you may not see it; there are {listed(seen)}"
+            f"workspaceName: there is no such workspace, or you may not see it; choose from {listed(seen)}"
         )
     return (name,)
 
@@ -225,19 +223,19 @@ def _in_whose_name(asked: KeyWish, caller: Caller, view: View) -> str:
         return caller.email
     if not caller.is_admin:
         raise forbidden(f"username: only admins make keys that act for others; yours acts for {caller.email}")
-    # With a key in another admin's name one admin would be two.
+    # With a key for another admin one admin could act as two.
     if asked.username.lower() in {admin.email.lower() for admin in view.wanted.project.admins}:
-        raise forbidden(f"username: {asked.username} is an admin and makes keys in that name themselves")
+        raise forbidden(f"username: {asked.username} is an admin, and admins make their own keys")
     if asked.role == "Owner":
         raise forbidden(
-            f"role: you make keys for {asked.username} up to the role Editor; one of the role Owner that person "
-            "makes themselves"
+            f"role: you may make keys for {asked.username} up to the role Editor; an Owner key that person must make "
+            "themselves"
         )
     return asked.username
 
 
 def end_of(validity: str, now: datetime) -> datetime:
-    """The end of that day in UTC; ApiError 422 for a day that is over, or is none."""
+    """The end of that day in UTC; ApiError 422 for a past or invalid day."""
     try:
         day = (
             datetime.strptime(validity, "%Y-%m-%d").replace(tzinfo=UTC)
@@ -245,13 +243,11 @@ def end_of(validity: str, now: datetime) -> datetime:
             else _day(now) + timedelta(days=1)
         )
     except ValueError as error:
-        raise bad_parameters("validity: a day reads like 2026-12-31") from error
+        raise bad_parameters("validity: write a day like 2026-12-31") from error
     if day < _day(now):
-        raise bad_parameters(f"validity: {validity} is over; the key would open nothing")
+        raise bad_parameters(f"validity: {validity} is in the past; the key would be expired")
     if day > now + LONGEST:
-        raise bad_parameters(
-            f"validity: {validity} is more than ten years away; a key is made anew now and then"
-        )
+        raise bad_parameters(f"validity: {validity} is more than ten years away; choose an earlier day")
     return day + timedelta(days=1)
 
 
@@ -260,19 +256,19 @@ def _day(now: datetime) -> datetime:
 
 
 def _check_own(caller: Caller, scope: tuple[str, ...], end: datetime, by: ApiKeySpec | None) -> None:
-    """No key carries more than who makes it, and none but an Owner's makes any; `by`: the key that makes it, if one."""
+    """A new key carries no more than its maker, and only an Owner key may make keys; `by`: the key that makes it."""
     slices = frozenset(scope) or None
     if not any(_carries(grant, slices) for grant in caller.grants):
         where = ", ".join(scope) or "the whole project"
         raise forbidden(
-            f"keys for {where} are made by who carries the role Owner there, and {_with_what(caller)} does not; "
+            f"only the role Owner for {where} makes such keys, and {_with_what(caller)} does not have it; "
             "log in yourself, or use a key of role Owner"
         )
-    # The key's own end: the session that it opened ends within the hour, and can be opened again.
+    # The key's own end decides: a session ends within the hour, but can be opened again.
     if by is not None and by.not_after is not None and end > by.not_after:
         raise forbidden(
-            f"the key {caller.key}, which makes it, ends at {format_instant(by.not_after)}, and no key that it makes "
-            "outlives it; name an earlier day"
+            f"the key {caller.key} expires at {format_instant(by.not_after)} and cannot make a key that expires later; "
+            "give an earlier day"
         )
 
 
@@ -281,7 +277,7 @@ def _with_what(caller: Caller) -> str:
 
 
 def _carries(grant: Grant, slices: frozenset[str] | None) -> bool:
-    """Whether it has everything that a key of any role with that scope could have."""
+    """Whether it carries all rights that a key with that scope could have."""
     if grant.role != "Owner":
         return False
     return grant.slices is None or (slices is not None and slices <= grant.slices)
@@ -291,7 +287,7 @@ def _carries(grant: Grant, slices: frozenset[str] | None) -> bool:
 
 
 def keys_shown(view: View, caller: Caller, workspace: str | None, now: datetime) -> Iterator[KeyShown]:
-    """Those that the caller may know of: their own within what they see, an admin all; of one workspace, or all."""
+    """Keys visible to the caller: their own within what they see, for an admin all; of one workspace, or all."""
     for name, spec in sorted(view.wanted.keys.items()):
         if _may_know(caller, spec) and (workspace is None or workspace in spec.slices):
             yield _shown(name, spec, now)
@@ -323,20 +319,20 @@ def _shown(name: str, spec: ApiKeySpec, now: datetime) -> KeyShown:
 
 
 def named(asked: KeyNamed, caller: Caller, view: View) -> str:
-    """The key that is meant, for whoever may end it; ApiError 404, 403 and 422."""
+    """The named key, if the caller may revoke it; ApiError 404, 403 and 422."""
     if (asked.name is None) == (asked.api_key is None):
         raise bad_parameters("name: give either the key's name or its text as apiKey")
     found = view.keys.get(digest_of(asked.api_key)) if asked.api_key is not None else None
     name = asked.name if found is None else found[0]
     spec = view.wanted.keys.get(name or "")
     if name is None or spec is None or not _may_know(caller, spec):
-        # Of a key's text nothing is said again.
-        what = "of that text" if asked.name is None else f"called {asked.name}"
+        # A key's text is never repeated.
+        what = "with that text" if asked.name is None else f"named {asked.name}"
         raise _missing(what)
     slices = frozenset(spec.slices) or None
     if not caller.is_admin and not any(_carries(grant, slices) for grant in caller.grants):
         raise forbidden(
-            f"{_with_what(caller)} ends no keys, which takes the role Owner; log in, or use a key of that role"
+            f"{_with_what(caller)} cannot revoke keys: that takes the role Owner; log in, or use a key of that role"
         )
     return name
 

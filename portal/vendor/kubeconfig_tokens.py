@@ -1,8 +1,8 @@
-"""A member's way into a workspace's namespaces, with a token that ends within the hour (B6).
+"""A member's access to a workspace's namespaces, with a token that expires within the hour (B6).
 
-The portal asks the cluster with the operator's kubeconfig, from the folder that `--kubeconfigs` names, for a token of
-the caller's own ServiceAccount; so it can only ever give what a member may have, and only to that member. What was
-given out before goes on until its own end, or until its owner is no member any more.
+The portal uses the operator's kubeconfig, from the folder of `--kubeconfigs`, to get a token of the caller's own
+ServiceAccount; so it can only give what a member may have, and only to that member. A token stays valid until it
+expires, or until its owner is no member any more.
 
 Held by tests/portal/test_kubeconfig.py, on a real API server too.
 """
@@ -33,11 +33,11 @@ from schemas.reading.units import format_instant
 from schemas.reading.yaml_text import dump
 
 LIFE = timedelta(hours=1)
-"""Of a token; whoever works on asks again."""
+"""Life of a token; a member who needs more time asks again."""
 
 
 class KubeConfig(Wire):
-    """A kubeconfig. Whoever has it is, until it ends, the member in the workspace's namespaces: keep it secret."""
+    """A kubeconfig. Until it expires, its bearer acts as the member in the workspace's namespaces: keep it secret."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -48,12 +48,12 @@ class KubeConfig(Wire):
     )
 
     kube_config: str = Field(description="YAML for kubectl, with a context for each namespace.", repr=False)
-    expires_at: str = Field(description="When its tokens end, as the server set it.")
+    expires_at: str = Field(description="When its tokens expire, as set by the API server.")
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """Who gets in, where, and by which of the operator's kubeconfigs."""
+    """The member, the namespaces, and the operator's kubeconfig for them."""
 
     slice: str
     cluster: str
@@ -64,12 +64,12 @@ class Way:
 
 
 def way_of(view: View, caller: Caller, asked: ClusterNamed) -> Way:
-    """What the caller may have; ApiError 404, 403 and 422."""
+    """The access that the caller may have; ApiError 404, 403 and 422."""
     spec = seen_slice(view, caller, asked.workspace_name)
     check_member(caller, asked.workspace_name, "get its kubeconfig")
     if asked.cluster_name not in spec.clusters:
         raise bad_parameters(
-            f"clusterName: workspace {asked.workspace_name} spans {listed(spec.clusters)} and no cluster of that name"
+            f"clusterName: workspace {asked.workspace_name} does not span it; it spans {listed(spec.clusters)}"
         )
     file, context = _operators(asked.cluster_name, view.wanted.clusters.get(asked.cluster_name))
     namespaces = tuple(dict.fromkeys(spec.namespaces))
@@ -78,37 +78,35 @@ def way_of(view: View, caller: Caller, asked: ClusterNamed) -> Way:
 
 
 def _operators(name: str, cluster: ClusterSpec | None) -> tuple[str, str | None]:
-    """Name and context of the operator's kubeconfig of that cluster."""
+    """File and context of the operator's kubeconfig for that cluster."""
     if cluster is None:
         raise bad_parameters(
-            f"clusterName: cluster {name} is not there any more; detach it from the workspace"
+            f"clusterName: cluster {name} does not exist any more; detach it from the workspace"
         )
     if cluster.driver != "kubernetes":
-        raise bad_parameters(
-            f"clusterName: cluster {name} is a simulated one; there is nothing for kubectl to reach"
-        )
+        raise bad_parameters(f"clusterName: cluster {name} is simulated, so kubectl cannot reach it")
     access = cluster.access
     if access is None or access.kubeconfig is None:
         raise bad_parameters(
-            f"clusterName: clusters/{name}.yaml names no kubeconfig in spec.access.kubeconfig, by which alone the API "
-            f"reaches clusters; run `egs kubeconfig` with your own credentials of {name}"
+            f"clusterName: clusters/{name}.yaml has no spec.access.kubeconfig, which the API needs to reach it; "
+            f"run `egs kubeconfig` with your own credentials for {name}"
         )
     return access.kubeconfig, access.context
 
 
 def _member(spec: SliceSpec, caller: Caller, name: str) -> str:
-    """The address as the manifest spells it, of which the ServiceAccount is made."""
+    """The address as spelled in the manifest, which names the ServiceAccount."""
     found = next((p.email for p in spec.people if p.email.lower() == caller.email.lower()), None)
     if found is None:
         raise forbidden(
-            f"{caller.email} is no member of workspace {name}, and members alone have an account in its namespaces; "
-            "an owner or admin adds the address to its members first"
+            f"{caller.email} is not a member of workspace {name}, and only members have an account in its namespaces; "
+            "an owner or admin must add the address to its members first"
         )
     return found
 
 
 def given(way: Way, folder: Path | None) -> KubeConfig:
-    """Asks the cluster. ApiError 409 where the namespaces are not there yet, 422 without a way, 503 in trouble."""
+    """Gets the tokens. ApiError 409 if the namespaces are not ready, 422 without access, 503 on faults."""
     door = _door(way, folder)
     try:
         server = member_tokens.server_of(door)
@@ -138,22 +136,22 @@ def _door(way: Way, folder: Path | None) -> Door:
         raise ApiError(
             HTTPStatus.UNPROCESSABLE_ENTITY,
             "NoKubeconfig",
-            f"this portal has no kubeconfig of cluster {way.cluster}: its operator puts {way.file} into a folder and "
-            "starts it with --kubeconfigs DIR; `egs kubeconfig` works with your own credentials",
+            f"this portal has no kubeconfig for cluster {way.cluster}: its operator must put {way.file} into a folder "
+            "and start the portal with --kubeconfigs DIR; `egs kubeconfig` works with your own credentials",
         )
     return Door(folder / way.file, text, way.context)
 
 
 def _refused(way: Way, error: UserError) -> ApiError:
-    """What the caller can do of it: wait until the namespace is there; the rest is the operator's to mend."""
+    """What the caller can do: wait until the namespace exists; anything else the operator must fix."""
     cause = error.__cause__
     if isinstance(cause, Rejected) and cause.status in (404, 409):
         return conflict(
             f"the namespaces of workspace {way.slice} in cluster {way.cluster} are not ready for {way.email} yet; "
-            "try again when the controller has looked at it",
+            "try again after the controller's next cycle",
             "WorkspaceNotReady",
         )
     return unavailable(
-        f"cluster {way.cluster} gives the portal no token for workspace {way.slice} ({error.reason}); its operator "
-        "looks after the portal's kubeconfig of that cluster"
+        f"cluster {way.cluster} gave the portal no token for workspace {way.slice} ({error.reason}); its operator "
+        "should check the portal's kubeconfig for that cluster"
     )

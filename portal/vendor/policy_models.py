@@ -1,8 +1,8 @@
-"""Policies of workspaces: the vendor's words for what a slice's limits are here, both ways. Pure.
+"""Policies of workspaces: the vendor's names for a slice's limits, both ways. Pure.
 
-A range of priorities is a ceiling, `maxGPRs` are requests in the queue, "1W" is a week and "2M" are two months of 30
-days. What is read is in force, the project's bounds included; what is written is the slice's own file.
-Held by tests/portal/vendor/test_policy_models.py: there and back is the same.
+A priority range is a ceiling, `maxGPRs` are requests in the queue, "1W" is a week and "2M" are two months of 30 days.
+Reads give the limits in force, including the project's; writes change the slice's own file.
+Held by tests/portal/vendor/test_policy_models.py: reading and writing are inverse.
 """
 
 from __future__ import annotations
@@ -24,23 +24,26 @@ from schemas.rules.problems import quoted
 
 Range = Literal["low", "medium", "high"]
 CEILINGS: dict[Range, int] = {"low": 100, "medium": 200, "high": 300}
-"""The highest priority of a range; a table, so that reading and writing agree."""
+"""The highest priority of each range."""
 
 WEEK, MONTH = timedelta(weeks=1), timedelta(days=30)
 _VENDORS = re.compile(r"([0-9]{1,3})([WM])")
 
 Shapes = Annotated[
     tuple[Annotated[str, Field(min_length=1, max_length=63)], ...],
-    Field(max_length=100, description="Shapes it may ask for; empty: all.", examples=[["H100-80GB"]]),
+    Field(
+        max_length=100, description="Shapes that requests may ask for; empty: all.", examples=[["H100-80GB"]]
+    ),
 ]
 Gpus = Annotated[
-    int | None, Field(ge=1, le=1_000_000, description="GPUs of one request, of all its nodes.", examples=[16])
+    int | None,
+    Field(ge=1, le=1_000_000, description="GPUs of one request, over all its nodes.", examples=[16]),
 ]
-Memory = Annotated[int | None, Field(ge=1, le=4_194_304, description="GB of one GPU at most.", examples=[80])]
+Memory = Annotated[int | None, Field(ge=1, le=4_194_304, description="Most GB per GPU.", examples=[80])]
 
 
 class GpuConstraints(Wire):
-    """What GPUs requests may ask for."""
+    """The GPUs that requests may ask for."""
 
     gpu_shapes: Shapes = ()
     max_gpu_per_gpr: Gpus = Field(default=None, alias="maxGPUPerGpr")
@@ -68,35 +71,33 @@ EXAMPLE: dict[str, Any] = {
 
 
 class Policy(Wire):
-    """What requests of a workspace may ask for, as it is in force."""
+    """The limits in force for requests of a workspace."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
 
-    workspace_name: str = Field(description="Whose it is; also the policy's name.")
+    workspace_name: str = Field(description="The workspace; also the policy's name.")
     priority_range: Range = Field(
         alias="PriorityRange", description="low: 1-100, medium: to 200, high: to 300."
     )
-    max_priority: int = Field(description="The ceiling itself, which may lie within a range.")
+    max_priority: int = Field(description="The exact ceiling, which may lie inside a range.")
     max_gprs: int | None = Field(alias="maxGPRs", description="Requests in the queue; absent: any.")
     max_exit_duration_per_gpr: str | None = Field(
         alias="maxExitDurationPerGPR",
         description='Longest duration: "1W" weeks, "2M" months of 30 days, or "0d6h0m"; absent: any.',
     )
-    requeue_on_failure: bool = Field(description="As requests have it that say nothing of it.")
-    enable_auto_eviction: bool = Field(
-        description="Whether more urgent requests may make room for themselves."
-    )
-    enforce_idle_time_out: bool = Field(description="Whether nodes without use are always given back.")
+    requeue_on_failure: bool = Field(description="Default for requests.")
+    enable_auto_eviction: bool = Field(description="Whether more urgent requests may preempt.")
+    enforce_idle_time_out: bool = Field(description="Whether idle nodes are always released.")
     global_gpu_constraints: GpuConstraints = Field(
-        alias="globalGPUConstraints", description="What GPUs requests may ask for."
+        alias="globalGPUConstraints", description="The GPUs that requests may ask for."
     )
     cluster_gpu_constraints: tuple[ClusterConstraints, ...] = Field(
-        alias="clusterGPUConstraints", description="Less in some clusters."
+        alias="clusterGPUConstraints", description="Tighter limits in some clusters."
     )
 
 
 class PolicyWish(Wire):
-    """What is to change; what is absent stays. 0 or "" takes a bound away."""
+    """Changes of a policy; absent fields stay. 0 or "" removes a limit."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -119,28 +120,28 @@ class PolicyWish(Wire):
         default=None,
         alias="maxExitDurationPerGPR",
         max_length=40,
-        description='Longest duration: "1W" weeks, "2M" months of 30 days, or as durations read here.',
+        description='Longest duration: "1W" weeks, "2M" months of 30 days, or a duration like 0d6h0m.',
     )
     requeue_on_failure: Flag | None = Field(
-        default=None, description="As the project has it; see the refusal."
+        default=None, description="Decided by requests and templates; another value is refused."
     )
     enable_auto_eviction: Flag | None = Field(
-        default=None, description="As the project has it; see the refusal."
+        default=None, description="Decided by the project; another value is refused."
     )
     enforce_idle_time_out: Flag | None = Field(
-        default=None, description="As the project has it; see the refusal."
+        default=None, description="Decided by the project; another value is refused."
     )
-    gpu_shapes: Shapes | None = Field(default=None, description="Shapes it may ask for; empty: all.")
+    gpu_shapes: Shapes | None = Field(
+        default=None, description="Shapes that requests may ask for; empty: all."
+    )
     max_gpu_per_gpr: Whole | None = Field(
         default=None, ge=0, le=1_000_000, description="GPUs of one request."
     )
-    max_memory_per_gpr: Whole | None = Field(
-        default=None, ge=0, le=4_194_304, description="GB of one GPU at most."
-    )
+    max_memory_per_gpr: Whole | None = Field(default=None, ge=0, le=4_194_304, description="Most GB per GPU.")
 
 
 class PolicyChanged(Wire):
-    """The policy as it was asked for, and where the change is."""
+    """The requested policy, and where the change is."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -148,12 +149,12 @@ class PolicyChanged(Wire):
         }
     )
 
-    policy_name: str = Field(description="As its workspace.")
+    policy_name: str = Field(description="The workspace's name.")
     change: Changed = Field(description="Where the change is.")
 
 
 def policy_of(name: str, limits: SliceLimits, project: ProjectSpec) -> Policy:
-    """A slice's limits in the vendor's words."""
+    """A slice's limits as the vendor's policy."""
     shapes = () if limits.gpu_shapes == NO_SHAPE else limits.gpu_shapes
     return Policy(
         workspace_name=name,
@@ -181,12 +182,12 @@ def _there(part: LimitsWhere) -> ClusterConstraints:
 
 
 def range_of(max_priority: int) -> Range:
-    """The range in which a ceiling lies."""
+    """The range that contains a ceiling."""
     return next(name for name, ceiling in CEILINGS.items() if max_priority <= ceiling)
 
 
 def shown(value: timedelta | None) -> str | None:
-    """A duration in the vendor's words where it is whole weeks or months, else in ours."""
+    """A duration in the vendor's notation if it is whole weeks or months, else in ours."""
     if value is None:
         return None
     for unit, letter in ((WEEK, "W"), (MONTH, "M")):
@@ -196,7 +197,7 @@ def shown(value: timedelta | None) -> str | None:
 
 
 def longest(text: str) -> timedelta | None:
-    """What a longest duration means; None: any. ApiError 422."""
+    """The longest duration; None: no limit. ApiError 422."""
     found = _VENDORS.fullmatch(text)
     if not text:
         return None
@@ -204,12 +205,12 @@ def longest(text: str) -> timedelta | None:
         return checked_duration("maxExitDurationPerGPR", text)
     value = int(found.group(1)) * (WEEK if found.group(2) == "W" else MONTH)
     if not value:
-        raise bad_parameters(f"maxExitDurationPerGPR: {text} is no time at all; leave it empty for no bound")
+        raise bad_parameters(f"maxExitDurationPerGPR: {text} must be above zero; leave it empty for no limit")
     return value
 
 
 def limits_of(asked: PolicyWish, before: SliceLimits, project: ProjectSpec) -> SliceLimits:
-    """The limits that the slice is to have; ApiError 422 for what its limits do not decide."""
+    """The slice's new limits; ApiError 422 for values that its limits do not decide."""
     _check_decided_elsewhere(asked, project)
     update: dict[str, Any] = {}
     if asked.priority_range is not None and asked.priority_range != range_of(before.max_priority):
@@ -229,7 +230,9 @@ def limits_of(asked: PolicyWish, before: SliceLimits, project: ProjectSpec) -> S
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
         field = _WIRE.get(str(first["loc"][0]), str(first["loc"][0]))
-        raise bad_parameters(f"{field}: {quoted(str(first['input']))} will not do: {first['msg']}") from error
+        raise bad_parameters(
+            f"{field}: {quoted(str(first['input']))} is not valid: {first['msg']}"
+        ) from error
 
 
 _WIRE = {
@@ -239,7 +242,7 @@ _WIRE = {
     "max_gpus": "maxGpuPerGpr",
     "max_memory_per_gpu": "maxMemoryPerGpr",
 }
-"""What the API calls fields of limits."""
+"""Fields of limits by their names in the API."""
 
 
 def _check_decided_elsewhere(asked: PolicyWish, project: ProjectSpec) -> None:
@@ -249,24 +252,24 @@ def _check_decided_elsewhere(asked: PolicyWish, project: ProjectSpec) -> None:
             "requeueOnFailure",
             asked.requeue_on_failure,
             True,
-            "each request and template decides by spec.requeueOnFailure, which is true where it says nothing",
+            "each request and template sets spec.requeueOnFailure, which is true by default",
         ),
         (
             "enableAutoEviction",
             asked.enable_auto_eviction,
             scheduling.preemption is not None,
-            "spec.scheduling.preemption of project.yaml decides for everybody, and spec.preemptible of each request",
+            "set spec.scheduling.preemption of project.yaml for everyone, and spec.preemptible of each request",
         ),
         (
             "enforceIdleTimeOut",
             asked.enforce_idle_time_out,
             scheduling.idle.max_timeout is not None,
-            "spec.scheduling.idle.maxTimeout of project.yaml decides for everybody, and spec.idleTimeout of each "
+            "set spec.scheduling.idle.maxTimeout of project.yaml for everyone, and spec.idleTimeout of each "
             "request",
         ),
     ]
     wrong = [
-        f"{field}: it is {str(is_so).lower()}; {who}"
+        f"{field}: it is {str(is_so).lower()} and cannot be changed here; {who}"
         for field, said, is_so, who in there
         if said not in (None, is_so)
     ]

@@ -1,7 +1,7 @@
-"""Templates as the API has them and as files have them, both ways. Pure.
+"""Templates on the wire and in files, both ways. Pure.
 
-The vendor's `enableEviction` is our `preemptible`; an idle timeout that is not enforced is none; a shape may be a
-list in order of preference. Held by tests/portal/vendor/test_template_models.py: there and back is the same.
+The vendor's `enableEviction` is our `preemptible`; an idle timeout that is not enforced is absent; a shape may be a
+list in order of preference. Held by tests/portal/vendor/test_template_models.py: reading and writing are inverse.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ TextLine = Annotated[Line, Field(max_length=200)]
 
 
 class TemplateFields(Wire):
-    """What a template says; what is absent is left to requests, and in a change kept as it is."""
+    """The fields of a template; absent ones are left to requests, or in a change kept."""
 
     cluster_name: Text | None = Field(
         default=None, description='The cluster; "" or absent: any of the workspace\'s.', examples=["east"]
     )
     preferred_clusters: Annotated[tuple[Text, ...], Field(max_length=100)] | None = Field(
         default=None,
-        description="Several, in order of preference; `clusterName`, where given, is the first of them.",
+        description="Several, in order of preference; `clusterName`, if given, is the first of them.",
     )
     number_of_gpus: Whole | None = Field(
         default=None, alias="numberOfGPUs", ge=1, le=64, description="Per node.", examples=[8]
@@ -47,7 +47,7 @@ class TemplateFields(Wire):
         alias="memoryPerGPU",
         ge=0,
         le=4_194_304,
-        description="GB each GPU has at least; above 4096 it is MiB; 0: any.",
+        description="Least memory of each GPU in GB; a value above 4096 is taken as MiB; 0: any.",
         examples=[80],
     )
     gpu_shape: Text | None = Field(
@@ -60,26 +60,26 @@ class TemplateFields(Wire):
         default=None, description='Machine type; "": any.', examples=["p5.48xlarge"]
     )
     exit_duration: Text | None = Field(
-        default=None, description="How long, strictly.", examples=["0d6h0m", "6h"]
+        default=None, description="How long; the end is strict.", examples=["0d6h0m", "6h"]
     )
     priority: Whole | None = Field(
         default=None, ge=1, le=300, description="1 to 300, higher first.", examples=[150]
     )
     gpu_sharing_mode: Text | None = Field(default=None, description="`dedicated` or `mig:<profile>`.")
     enforce_idle_time_out: Flag | None = Field(
-        default=None, description="Whether nodes without use are given back; needs `idleTimeOutDuration`."
+        default=None, description="Whether idle nodes are released; needs `idleTimeOutDuration`."
     )
     idle_time_out_duration: Text | None = Field(
-        default=None, description="After how long without use.", examples=["0d0h30m"]
+        default=None, description="Release after this long without use.", examples=["0d0h30m"]
     )
     enable_eviction: Flag | None = Field(
         default=None, description="Whether it may make room for more urgent requests."
     )
     requeue_on_failure: Flag | None = Field(
-        default=None, description="Whether it is queued again when its nodes fail."
+        default=None, description="Whether it is queued again if its nodes fail."
     )
     enable_auto_gpu_selection: Flag | None = Field(
-        default=None, description="true: any shape and machine type; neither may be given beside it."
+        default=None, description="true: any shape and machine type; then neither may be named."
     )
     enable_rdma: Flag | None = Field(default=None, alias="enableRDMA", description="Only nodes with RDMA.")
     enable_secondary_network: Flag | None = Field(
@@ -104,7 +104,7 @@ EXAMPLE: dict[str, Any] = {
 
 
 class TemplateWish(TemplateFields):
-    """A template that is to be, or to change."""
+    """A template to make or change."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
 
@@ -120,7 +120,7 @@ class Template(TemplateFields):
 
 
 class TemplateNamed(Wire):
-    """Which template."""
+    """Names a template."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"gprTemplateName": "finetune-small"}]})
 
@@ -141,7 +141,7 @@ class TemplateChanged(Wire):
 
 
 def template_of(name: str, spec: Wish) -> Template:
-    """What a file says, as the API has it."""
+    """A file's template for the wire."""
     clusters = spec.clusters or ()
     shapes = (spec.gpu_shape,) if isinstance(spec.gpu_shape, str) else spec.gpu_shape or ()
     given = {
@@ -172,7 +172,7 @@ def _shown(value: timedelta | None) -> str | None:
 
 
 def wish_of(asked: TemplateFields, before: Wish) -> Wish:
-    """What the file is to say: `before` with what is asked for; ApiError 422 where no file can say so."""
+    """The file's new fields: `before` with the changes; ApiError 422 if they are not valid."""
     _check_auto(asked)
     given = {field: getattr(before, field) for field in Wish.model_fields}
     given |= _plain(asked) | _places(asked) | _shapes(asked) | _network(asked, before) | _idle(asked, before)
@@ -183,7 +183,7 @@ def wish_of(asked: TemplateFields, before: Wish) -> Wish:
 
 
 def _plain(asked: TemplateFields) -> dict[str, Any]:
-    """Fields that mean one thing each; "" and 0 take one out."""
+    """Fields with one meaning each; "" and 0 remove a field."""
     found: dict[str, Any] = {
         "gpus_per_node": asked.number_of_gpus,
         "nodes": asked.number_of_gpu_nodes,
@@ -218,7 +218,7 @@ def _shapes(asked: TemplateFields) -> dict[str, Any]:
 
 
 def _first(one: str | None, several: tuple[str, ...] | None) -> tuple[str, ...]:
-    """The one, then the others, each once."""
+    """The first one, then the others, each once."""
     return tuple(dict.fromkeys(text for text in (one or "", *(several or ())) if text))
 
 
@@ -248,7 +248,7 @@ def _check_auto(asked: TemplateFields) -> None:
     named += ["instanceType"] if asked.instance_type else []
     if asked.enable_auto_gpu_selection and named and asked.gpu_shape != ANY:
         raise bad_parameters(
-            f"enableAutoGpuSelection: with it any GPU will do; leave {' and '.join(named)} out, or the switch"
+            f"enableAutoGpuSelection means any GPU; leave {' and '.join(named)} out, or enableAutoGpuSelection"
         )
 
 
@@ -261,22 +261,22 @@ _WIRE = {
     "instance_type": "instanceType",
     "sharing": "gpuSharingMode",
 }
-"""What the API calls fields of files that may be refused."""
+"""Fields of files by their names in the API."""
 
 
 def _refused(error: ValidationError) -> ApiError:
-    """One sentence by field, in the words of the API."""
+    """One sentence per field, under the API's names."""
     found: dict[str, str] = {}
     for each in error.errors(include_url=False, include_context=False):
         field = str(each["loc"][0]) if each["loc"] else ""
-        found.setdefault(_WIRE.get(field, field), f"{quoted(str(each['input']))} will not do: {each['msg']}")
+        found.setdefault(_WIRE.get(field, field), f"{quoted(str(each['input']))} is not valid: {each['msg']}")
     return bad_parameters("; ".join(f"{field}: {why}" for field, why in found.items()))
 
 
 def check_clusters(spec: Wish, known: Collection[str]) -> None:
-    """ApiError 422 for a cluster that is not there."""
+    """ApiError 422 for an unknown cluster."""
     unknown = [name for name in spec.clusters or () if name not in known]
     if unknown:
         raise bad_parameters(
-            f"clusterName: there is no cluster {', '.join(unknown)}; there are {listed(known)}"
+            f"clusterName: there is no cluster {', '.join(unknown)}; choose from {listed(known)}"
         )

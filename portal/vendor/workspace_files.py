@@ -1,6 +1,6 @@
-"""The files of workspaces as they are to be: made, changed and taken away. Pure.
+"""New contents of workspace files: made, changed and deleted. Pure.
 
-An admin's workspace is a slice's own file; anybody else's is a request for one, which waits for an admin.
+An admin's workspace is a slice file; any other user's is a request for a slice, which waits for an admin.
 Held by tests/portal/vendor/test_workspace_models.py.
 """
 
@@ -30,11 +30,11 @@ from schemas.status.gpr_status import HOLDING, TERMINAL
 
 Entry = dict[str, Any]
 SHOWN = 8
-"""Requests that a sentence names at most."""
+"""Most requests named in one sentence."""
 
 
 def check_wish(asked: WorkspaceWish, wanted: Wanted) -> None:
-    """ApiError 422 with what makes no sense in this project."""
+    """ApiError 422 with what is not valid in this project."""
     checked_name("workspaceName", asked.workspace_name)
     if asked.max_clusters is not None and len(asked.clusters) > asked.max_clusters:
         raise bad_parameters(
@@ -46,21 +46,21 @@ def check_wish(asked: WorkspaceWish, wanted: Wanted) -> None:
 
 
 def check_places(name: str, clusters: Sequence[str], namespaces: Sequence[str], wanted: Wanted) -> None:
-    """ApiError 422 for clusters that are not there, for what can be no namespace, and for another's namespace."""
+    """ApiError 422 for unknown clusters, invalid namespaces, and namespaces of other workspaces."""
     unknown = [each for each in clusters if each not in wanted.clusters]
     if unknown:
         raise bad_parameters(
-            f"clusters: there is no cluster {', '.join(unknown)}; there are {listed(wanted.clusters)}"
+            f"clusters: there is no cluster {', '.join(unknown)}; choose from {listed(wanted.clusters)}"
         )
     for field, given in (("clusters", clusters), ("namespaces", namespaces)):
         twice = sorted({each for each in given if list(given).count(each) > 1})
         if twice:
-            raise bad_parameters(f"{field}: {', '.join(twice)} stands there twice")
+            raise bad_parameters(f"{field}: {', '.join(twice)} is listed twice")
     for namespace in namespaces:
         checked_name("namespaces", namespace)
     taken = _taken(name, clusters, namespaces, wanted)
     if taken:
-        # Whose it is the caller may not be allowed to see.
+        # The caller may not be allowed to see the other workspace, so it is not named.
         raise bad_parameters(
             f"namespaces: {', '.join(taken)} belongs to another workspace; choose another name"
         )
@@ -78,10 +78,10 @@ def _taken(name: str, clusters: Sequence[str], namespaces: Sequence[str], wanted
 
 
 def check_free(tree: Tree, view: View, name: str) -> None:
-    """ApiError 409 where a slice or a request for one has that name."""
+    """ApiError 409 if a slice or a request for one has that name."""
     is_there = tree.read(slice_path(name)) is not None or name in view.wanted.slices
     if is_there or tree.read(workspace_path(name)) is not None:
-        what = "exists already" if is_there else "is asked for already, and waits for an admin"
+        what = "exists already" if is_there else "is requested already, and waits for an admin"
         raise conflict(
             f"workspace {name} {what}; choose another name, or ask its owner to add you",
             "WorkspaceAlreadyExists",
@@ -89,7 +89,7 @@ def check_free(tree: Tree, view: View, name: str) -> None:
 
 
 def made(asked: WorkspaceWish, caller: Caller) -> Changes:
-    """The file of a new workspace: the slice's own from an admin, else the request for it."""
+    """The file of a new workspace: a slice for an admin, else a request for one."""
     name, owner = asked.workspace_name, owner_of(asked, caller)
     rest = [
         {"email": mail} for mail in dict.fromkeys(asked.members) if mail.lower() != owner["email"].lower()
@@ -108,7 +108,7 @@ def made(asked: WorkspaceWish, caller: Caller) -> Changes:
 
 
 def owner_of(asked: WorkspaceWish, caller: Caller) -> Entry:
-    """Who is to own it: by `email`, or `username` where that is an address, else whoever asks. ApiError 422."""
+    """The new owner: `email`, or `username` if it is an address, else the caller. ApiError 422."""
     if asked.email:
         return {"email": checked_address("email", asked.email)}
     return {"email": asked.username if is_address(asked.username) else caller.email}
@@ -118,7 +118,7 @@ def owner_of(asked: WorkspaceWish, caller: Caller) -> Entry:
 
 
 def file_of(tree: Tree, name: str) -> tuple[str, bytes, Slice | WorkspaceRequest]:
-    """The file that makes this slice: its own, else the request for it; ApiError 404."""
+    """The file of this slice: its own, else the request for it; ApiError 404."""
     own = standing(tree, slice_path(name), Slice)
     if own is not None:
         return slice_path(name), *own
@@ -129,7 +129,7 @@ def file_of(tree: Tree, name: str) -> tuple[str, bytes, Slice | WorkspaceRequest
 
 
 def changed(asked: WorkspaceEdit, view: View, tree: Tree) -> Changes:
-    """The workspace's file with what is given; what is None stays, and so does every other byte."""
+    """The workspace's file with the given changes; None stays, and so does every other byte."""
     name = asked.workspace_name
     path, data, document = file_of(tree, name)
     clusters = document.spec.clusters if asked.clusters is None else asked.clusters
@@ -161,7 +161,7 @@ def _with_people(data: bytes, document: Slice | WorkspaceRequest, asked: Workspa
     if isinstance(document, WorkspaceRequest):
         if asked.owners is not None:
             raise bad_parameters(
-                f"owners: the workspace is made by {workspace_path(asked.workspace_name)}, whose requester owns it"
+                f"owners: the workspace is made by {workspace_path(asked.workspace_name)}, and its requester owns it"
             )
         requester = document.spec.requester.email.lower()
         wanted = None if asked.members is None else [m for m in asked.members if m.lower() != requester]
@@ -171,7 +171,7 @@ def _with_people(data: bytes, document: Slice | WorkspaceRequest, asked: Workspa
 
 
 def _with_list(data: bytes, field: str, old: Sequence[Person], new: Iterable[str] | None) -> bytes:
-    """Who leaves is taken out, who is new comes last; entries of those who stay keep their keys and accounts."""
+    """Removed people are taken out, new ones come last; entries of the others keep their keys and accounts."""
     if new is None:
         return data
     wanted = {checked_address(field, mail).lower(): mail for mail in new}
@@ -186,7 +186,7 @@ def _with_list(data: bytes, field: str, old: Sequence[Person], new: Iterable[str
 
 
 def detached(view: View, tree: Tree, name: str, cluster: str) -> Changes:
-    """The workspace without that cluster. ApiError 422 for one that it does not span, or its last."""
+    """The workspace without that cluster. ApiError 422 if it does not span it, or it is the last one."""
     path, data, document = file_of(tree, name)
     left = [each for each in document.spec.clusters if each != cluster]
     if len(left) == len(document.spec.clusters):
@@ -217,7 +217,7 @@ def check_left(view: View, name: str, clusters: set[str]) -> None:
 
 
 def removed(view: View, tree: Tree, name: str) -> Changes:
-    """Every file of the workspace goes. ApiError 409 while a request of it is not over, 404 where there is none."""
+    """Deletes every file of the workspace. ApiError 409 while one of its requests is not over, 404 if there is none."""
     prefix = f"{name}/"
     filed = {path.rpartition("/")[2].removesuffix(".yaml") for path in tree.below(f"slices/{name}/gprs")}
     known = {key.removeprefix(prefix) for key in live(view.facts.requests) if key.startswith(prefix)}
@@ -225,9 +225,7 @@ def removed(view: View, tree: Tree, name: str) -> Changes:
     if waiting:
         raise _in_use(f"workspace {name} is in use", [prefix + each for each in waiting])
     below = [*tree.below(f"slices/{name}"), *tree.below(f"approvals/{name}")]
-    paths = [
-        path for path in below if rule_of(path) is not None
-    ]  # what else lies there does nothing, and stays
+    paths = [path for path in below if rule_of(path) is not None]  # other files have no effect, and stay
     paths += [path for path in (workspace_path(name), binding_path(name)) if tree.read(path) is not None]
     if not paths:
         raise not_found("workspace", name)
@@ -235,7 +233,7 @@ def removed(view: View, tree: Tree, name: str) -> Changes:
 
 
 def _keys_without(view: View, tree: Tree, name: str) -> Changes:
-    """API keys that name the workspace: one that is good for nothing else goes, as an empty list means everywhere."""
+    """API keys for the workspace: a key for this one alone is deleted, because an empty list means everywhere."""
     found: dict[str, bytes | None] = {}
     for key, spec in view.wanted.keys.items():
         there = standing(tree, key_path(key), ApiKey) if name in spec.slices else None
@@ -247,7 +245,7 @@ def _keys_without(view: View, tree: Tree, name: str) -> Changes:
 
 
 def _is_over(view: View, key: str) -> bool:
-    """Whether it never holds nodes any more; what is refused never did."""
+    """Whether it never holds nodes again; a refused request never did."""
     status, filed = view.facts.requests.get(key), view.wanted.filed.get(key)
     if status is None:
         return filed is not None and filed.spec is None

@@ -1,6 +1,6 @@
-"""Workspaces over the wire: what is asked for, what is changed, and how each slice stands (A5, C9). Models and rows.
+"""Workspaces on the wire: new ones, changes, and the status of each slice (A5, C9). Models and rows.
 
-Reading costs the slices that the caller sees and the requests that are not over. Held by
+Reading costs the slices that the caller sees and the live requests. Held by
 tests/portal/vendor/test_workspace_models.py.
 """
 
@@ -22,9 +22,9 @@ from schemas.status.gpr_status import HOLDING, WAITING, GPRStatus
 from schemas.status.usage import MonthUsage
 
 MOST_CLUSTERS = 100
-"""That a slice may span; the vendor's `maxClusters`."""
+"""Most clusters of a slice; the vendor's `maxClusters`."""
 NO_NETWORK = "no-network"
-"""Slices have walls between them and no network of their own, as the vendor calls it."""
+"""The vendor's term: slices are isolated from each other and have no network of their own."""
 
 Names = Annotated[tuple[Annotated[str, Field(min_length=1, max_length=253)], ...], Field(max_length=100)]
 Mails = Annotated[tuple[Annotated[str, Field(max_length=254)], ...], Field(max_length=999)]
@@ -40,7 +40,7 @@ _ASKED: dict[str, Any] = {
 
 
 class WorkspaceWish(Wire):
-    """A workspace that is to be."""
+    """A workspace to make."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [_ASKED]})
 
@@ -48,22 +48,22 @@ class WorkspaceWish(Wire):
         min_length=1, max_length=253, description="Its name.", examples=["llm-gpt-4o"]
     )
     clusters: Annotated[Names, Field(min_length=1)] = Field(
-        description="Clusters it is to span, in order of preference.", examples=[["east"]]
+        description="Its clusters, in order of preference.", examples=[["east"]]
     )
     namespaces: Names = Field(
-        default=(), description="Its namespaces in each of those clusters; none: one of its name."
+        default=(), description="Its namespaces in each of those clusters; none: one with its name."
     )
     username: str = Field(
-        default="", max_length=200, description="Name of the owner, for people.", examples=["John Doe"]
+        default="", max_length=200, description="Display name of the owner.", examples=["John Doe"]
     )
     email: str = Field(
         default="",
         max_length=254,
-        description='Address of the owner; "": yours.',
+        description='Address of the owner; "": the caller\'s.',
         examples=["john.doe@example.com"],
     )
     description: str = Field(default="", max_length=500, description="What it is for.")
-    members: Mails = Field(default=(), description="Addresses of who else is to work there.")
+    members: Mails = Field(default=(), description="Addresses of the other members.")
     quota_gpus: Whole | None = Field(
         default=None,
         ge=0,
@@ -75,12 +75,12 @@ class WorkspaceWish(Wire):
         default=None,
         ge=1,
         le=MOST_CLUSTERS,
-        description="Refuses this call with more clusters; kept nowhere.",
+        description="Refuses this call if it names more clusters; not stored.",
     )
 
 
 class WorkspaceEdit(Wire):
-    """What is to be another of a workspace; what is absent stays."""
+    """Changes of a workspace; absent fields stay."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"workspaceName": "llm-gpt-4o", "clusters": ["east", "north"]}]}
@@ -88,17 +88,21 @@ class WorkspaceEdit(Wire):
 
     workspace_name: str = Field(min_length=1, max_length=253, description="Its name.")
     clusters: Annotated[Names, Field(min_length=1)] | None = Field(
-        default=None, description="All clusters it is to span from now on."
+        default=None, description="The complete new list of its clusters."
     )
     namespaces: Annotated[Names, Field(min_length=1)] | None = Field(
         default=None,
-        description="All its namespaces from now on; one that is left out goes with what is in it.",
+        description="The complete new list of its namespaces; a removed one is deleted with its content.",
     )
-    description: str | None = Field(default=None, max_length=500, description="What it is for; owners may.")
+    description: str | None = Field(
+        default=None, max_length=500, description="What it is for; owners may change it."
+    )
     members: Annotated[Mails, Field(min_length=1)] | None = Field(
-        default=None, description="Addresses of all who are to work there; owners may."
+        default=None, description="Addresses of all members; owners may change them."
     )
-    owners: Mails | None = Field(default=None, description="Addresses of all who may change its members.")
+    owners: Mails | None = Field(
+        default=None, description="Addresses of all owners, who may change its members."
+    )
     quota_gpus: Whole | None = Field(
         default=None,
         ge=0,
@@ -109,7 +113,7 @@ class WorkspaceEdit(Wire):
 
 
 class WorkspaceNamed(Wire):
-    """Which workspace."""
+    """Names a workspace."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"workspaceName": "llm-gpt-4o"}]})
 
@@ -117,7 +121,7 @@ class WorkspaceNamed(Wire):
 
 
 class ClusterNamed(Wire):
-    """Which cluster of which workspace."""
+    """Names a cluster of a workspace."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"workspaceName": "vision", "clusterName": "east"}]}
@@ -130,7 +134,7 @@ class ClusterNamed(Wire):
 
 
 class WorkspaceChanged(Wire):
-    """A workspace that was asked for, made, changed or taken away, and where the change is."""
+    """A workspace that was requested, made, changed or deleted, and where the change is."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -148,23 +152,23 @@ class WorkspaceChanged(Wire):
 
 
 class NamespaceThere(Wire):
-    """A namespace and where it is."""
+    """A namespace and its clusters."""
 
     namespace: str
     clusters: tuple[str, ...]
 
 
 class Use(Wire):
-    """What it has now."""
+    """What it uses now."""
 
-    waiting: int = Field(description="Requests that wait.")
+    waiting: int = Field(description="Waiting requests.")
     holding: int = Field(description="Requests that hold nodes.")
-    gpus_held: int = Field(description="GPUs of all those nodes.")
-    nodes_held: int = Field(description="Those nodes.")
+    gpus_held: int = Field(description="GPUs of those nodes.")
+    nodes_held: int = Field(description="Number of those nodes.")
 
 
 class MonthCost(Wire):
-    """What leases that ended in a month took."""
+    """Leases that ended in a month."""
 
     month: str = Field(description="In UTC.", examples=["2026-11"])
     gpu_hours: float
@@ -173,17 +177,17 @@ class MonthCost(Wire):
 
 
 class WorkspaceCost(Wire):
-    """What it cost so far: leases that ended, by month, newest last, and those that go on."""
+    """Its cost so far: ended leases by month, newest last, and running ones."""
 
     currency: str = Field(examples=["USD"])
-    gpu_hours: float = Field(description="Of all months and of what goes on.")
+    gpu_hours: float = Field(description="Of all months and of running leases.")
     amount: float = Field(description="The same in money.")
-    running_amount: float = Field(description="Of leases that go on, until the controller's last look.")
+    running_amount: float = Field(description="Of running leases, until the controller's last cycle.")
     months: tuple[MonthCost, ...]
 
 
 class WorkspaceLimits(Wire):
-    """Hard bounds of its requests, the project's included; absent: any."""
+    """Hard limits of its requests, including the project's; absent: no limit."""
 
     max_duration: str | None
     max_priority: int
@@ -196,7 +200,7 @@ class WorkspaceLimits(Wire):
 
 
 class WorkspaceQuota(Wire):
-    """What one request may hold without approval, the project's bound included; absent: any."""
+    """What one request may hold without approval, including the project's bound; absent: no bound."""
 
     gpus: int | None
     nodes: int | None
@@ -246,29 +250,29 @@ class Workspace(Wire):
 
     name: str
     overlay_network_deployment_mode: str = Field(description="Always `no-network`.")
-    max_clusters: int = Field(description="That it could span.")
+    max_clusters: int = Field(description="The most clusters it could span.")
     slice_description: str
     clusters: tuple[str, ...] = Field(description="In order of preference.")
     namespaces: tuple[NamespaceThere, ...]
-    members: tuple[str, ...] = Field(description="Who may file requests.")
-    owners: tuple[str, ...] = Field(description="Who may change its members.")
-    quota: WorkspaceQuota | None = Field(description="null: no bound but the limits.")
+    members: tuple[str, ...] = Field(description="People who may file requests.")
+    owners: tuple[str, ...] = Field(description="People who may change its members.")
+    quota: WorkspaceQuota | None = Field(description="null: only the limits apply.")
     limits: WorkspaceLimits
     use: Use
     cost: WorkspaceCost
-    weight: float = Field(description="Share beside other workspaces of one priority.")
-    paused: bool = Field(description="Whether what others change of it in clusters is left as it is.")
+    weight: float = Field(description="Share relative to other workspaces at the same priority.")
+    paused: bool = Field(description="Whether changes made to it in clusters are left alone.")
 
 
 class Workspaces(Wire):
-    """Every workspace that the caller sees."""
+    """All workspaces that the caller sees."""
 
     workspaces: tuple[Workspace, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """What a slice's requests that are not over come to."""
+class RequestTotals:
+    """Sums over a slice's live requests."""
 
     waiting: int = 0
     holding: int = 0
@@ -278,19 +282,19 @@ class Standing:
     amount: float = 0.0
 
 
-def standings(view: View) -> Mapping[str, Standing]:
-    """By slice; one pass over the requests that are not over. Asked for by `View.once`."""
+def standings(view: View) -> Mapping[str, RequestTotals]:
+    """By slice, in one pass over the live requests; call it through `View.once`."""
     found: dict[str, list[GPRStatus]] = {}
     for key, status in live(view.facts.requests).items():
         found.setdefault(key.partition("/")[0], []).append(status)
     return {name: _standing(view, own) for name, own in found.items()}
 
 
-def _standing(view: View, own: list[GPRStatus]) -> Standing:
+def _standing(view: View, own: list[GPRStatus]) -> RequestTotals:
     holding = [status for status in own if status.phase in HOLDING]
     held = [(len(s.assignment.nodes) if s.assignment else 0, _gpus_per_node(view, s)) for s in holding]
     costs = [_running_cost(view, status) for status in holding]
-    return Standing(
+    return RequestTotals(
         waiting=sum(status.phase in WAITING for status in own),
         holding=len(holding),
         nodes=sum(nodes for nodes, _ in held),
@@ -307,7 +311,7 @@ def _gpus_per_node(view: View, status: GPRStatus) -> int:
 
 
 def _running_cost(view: View, status: GPRStatus) -> tuple[float, float]:
-    """GPU-hours and money of the lease that goes on: what the ledger, which counts leases that ended, has not yet."""
+    """GPU-hours and money of the running lease; the ledger has only ended leases."""
     cost = cost_so_far(view.wanted, status, view.facts.at)
     if cost is None or status.start_time is None:
         return 0.0, 0.0
@@ -317,13 +321,13 @@ def _running_cost(view: View, status: GPRStatus) -> tuple[float, float]:
 
 
 def workspaces(view: View, caller: Caller) -> tuple[Workspace, ...]:
-    """All that the caller sees, by name."""
+    """All workspaces that the caller sees, by name."""
     return tuple(workspace_of(view, name) for name in sorted(view.wanted.slices) if caller.may_see(name))
 
 
 def workspace_of(view: View, name: str) -> Workspace:
     """A slice in force."""
-    spec, standing = view.wanted.slices[name], view.once(standings).get(name, Standing())
+    spec, standing = view.wanted.slices[name], view.once(standings).get(name, RequestTotals())
     return Workspace(
         name=name,
         overlay_network_deployment_mode=NO_NETWORK,
@@ -359,7 +363,7 @@ def _limits(spec: SliceSpec) -> WorkspaceLimits:
     return WorkspaceLimits.model_validate(limits)
 
 
-def _cost(view: View, name: str, standing: Standing) -> WorkspaceCost:
+def _cost(view: View, name: str, standing: RequestTotals) -> WorkspaceCost:
     usage = view.facts.usage.get(name)
     months = () if usage is None else usage.months
     return WorkspaceCost(

@@ -1,1 +1,1 @@
-"""What answers are made of: one commit, and what is read off it."""
+"""Read models: one commit, and what is derived from it."""

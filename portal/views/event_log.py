@@ -1,6 +1,7 @@
-"""The events of one status commit, ready to be searched: which files there are, and how to read one.
+"""The events of one status commit, ready to be searched: its files, and their rows.
 
-Files are read when somebody asks and the newest ones kept, so that a search costs what it looks at. Pure but for the
+Files are read on demand and the newest are cached, so a search costs what it looks at. Pure but for the reading.
+Held by tests/portal/test_events.py.
 reading. Held by tests/portal/test_events.py.
 """
 
@@ -20,9 +21,9 @@ from reconciler.store.store_port import Contents
 from schemas.errors import Fault
 
 SEARCHED = 20_000
-"""Events that one question looks at: years of them are not walked for something that never was."""
+"""Most events one search looks at, so that a search without hits does not read years of them."""
 KEPT = 64
-"""Files of which the rows are kept: a busy hour has several."""
+"""Files whose rows are cached: a busy hour has several."""
 
 Rows = list[EventRow]
 
@@ -33,24 +34,24 @@ def _nothing(_: str) -> Rows:
 
 @dataclass(frozen=True)
 class EventLog:
-    """What happened until one commit."""
+    """The events up to one commit."""
 
     files: Mapping[str, str] = field(default_factory=dict)
-    """Object ids by path."""
+    """Blob ids by path."""
     rows_of: Callable[[str], Rows] = field(default=_nothing)
-    """The rows of an object."""
+    """The rows of a blob."""
 
     def found(self, wanted: Filter) -> Iterator[EventRow]:
-        """Those of the latest `SEARCHED` events that the filter takes, newest first."""
+        """Matching events among the latest `SEARCHED`, newest first."""
         return (row for _, row in islice(self.looked(wanted, Between()), SEARCHED) if wanted.takes(row))
 
     def looked(self, wanted: Filter, part: Between) -> Iterator[tuple[Spot, EventRow]]:
-        """Every event that a search for these looks at, newest first; whoever asks counts them and stops in time."""
+        """Every event that the search looks at, newest first; the caller counts them and stops in time."""
         return looked(self._paths, self._rows_at, wanted, part)
 
     @cached_property
     def _paths(self) -> list[str]:
-        """Once for all who search this commit: years have many files."""
+        """Sorted once per commit: years have many files."""
         return newest_first(self.files)
 
     def _rows_at(self, path: str) -> Rows:
@@ -61,7 +62,7 @@ NO_EVENTS = EventLog()
 
 
 class EventReader:
-    """Follows the files of events from commit to commit. `at` has one caller; reading is anybody's."""
+    """Follows the event files from commit to commit. `at` has one caller; reading is safe from any thread."""
 
     def __init__(self, store: Contents) -> None:
         self._store = store
@@ -71,7 +72,7 @@ class EventReader:
         self._lock = Lock()
 
     def at(self, tip: str) -> EventLog:
-        """The events of that commit; costs what differs from the commit of the last call."""
+        """The events of that commit; costs the difference to the commit of the last call."""
         if tip != self._tip:
             self._files, self._tip = self._followed(tip), tip
         return EventLog(self._files, self._rows)
@@ -80,7 +81,7 @@ class EventReader:
         files = dict(self._files)
         try:
             entries = self._store.diff(self._tip, tip)
-        except Fault:  # the old tip is gone: histories are replaced now and then
+        except Fault:  # the old tip is gone: the history was rewritten
             entries, files = self._store.diff(None, tip), {}
         for entry in entries:
             if EVENT_FILE.fullmatch(entry.path) and entry.oid is not None:
@@ -96,7 +97,7 @@ class EventReader:
             return known
         try:
             found = events_from(self._store.read([oid])[oid])
-        except UNREADABLE:  # somebody broke the file; the others still tell
+        except UNREADABLE:  # the file is broken; the others are still shown
             found = []
         with self._lock:
             self._kept[oid] = found

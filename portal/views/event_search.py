@@ -1,8 +1,8 @@
-"""Searching events for one caller, in portions. Pure but for the reading of files.
+"""Searching events for one caller, page by page. Pure but for the reading of files.
 
-Held by tests/portal/test_events.py: nobody sees an event of a workspace that is not theirs, nor finds one by what is
-hidden from them; a cursor goes on where the last portion ended, whatever happened meanwhile; one question looks at no
-more than `SEARCHED` events.
+Held by tests/portal/test_events.py: a caller sees no event of other workspaces and cannot find one by hidden text; a
+cursor continues where the last page ended, whatever happened meanwhile; one search looks at no more than `SEARCHED`
+events.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from reconciler.sources.command_errors import WrongUse
 
 
 class EventData(Wire):
-    """Something that happened; the row of `egs get events -o json`."""
+    """One event; the row of `egs get events -o json`."""
 
     at: str | None
     reason: str | None = Field(description="From a closed list: docs/operations.md.", examples=["GPRDelayed"])
@@ -42,7 +42,7 @@ class EventData(Wire):
 
 @dataclass(frozen=True, slots=True)
 class EventQuery:
-    """What is looked for, as sent; empty: it does not matter."""
+    """The search as sent; empty fields match everything."""
 
     slice: str = ""
     gpr: str = ""
@@ -55,7 +55,7 @@ class EventQuery:
     until: str = ""
 
     def filter(self, view: View, now: datetime) -> Filter:
-        """The same as commands have it; a request may be named by its id, too. ApiError 422."""
+        """The filter as commands use it; a request may also be named by its id. ApiError 422."""
         if self.reason and self.reason not in set(EventReason):
             raise bad_parameters(f"reason: there is no reason {self.reason}; there are {listed(EventReason)}")
         try:
@@ -77,7 +77,7 @@ class EventQuery:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What one caller looks for in one view."""
+    """One caller's search in one view."""
 
     wanted: Filter
     caller: Caller
@@ -85,9 +85,9 @@ class Search:
     redactor: Redactor
 
     def data(self, row: EventRow) -> EventData | None:
-        """The event over the wire; None: it is not wanted, or not theirs.
+        """The event on the wire; None: it does not match, or the caller may not see it.
 
-        A text is looked for in what they read: by the letters of a name nobody finds out what is hidden from them.
+        Text is matched against what the caller can read, so that a search cannot probe hidden names.
         """
         if not self.wanted.is_about(row) or not is_for(self.caller, row, self.clusters):
             return None
@@ -96,12 +96,11 @@ class Search:
 
 
 def search_of(view: View, caller: Caller, wanted: Filter) -> Search:
-    """The search of that caller."""
     return Search(wanted, caller, clusters_seen(view, caller), Redactor(caller, view))
 
 
 def found(view: View, caller: Caller, wanted: Filter, portion: Portion) -> tuple[list[EventData], str | None]:
-    """That portion, newest first, and the cursor of what is older; it may be short, or empty, and go on."""
+    """That page, newest first, and the cursor of older events; a page may be short or empty and still continue."""
     search = search_of(view, caller, wanted)
     part = Between(before=None if not portion.cursor else _spot(portion.cursor))
     items: list[EventData] = []
@@ -120,12 +119,12 @@ def found(view: View, caller: Caller, wanted: Filter, portion: Portion) -> tuple
 def _spot(cursor: str) -> Spot:
     number, path = read_cursor(cursor)
     if path.count("/") < 2:
-        raise bad_parameters("cursor: give `next` of the portion before as it was, or leave it out")
+        raise bad_parameters("cursor: pass `next` of the previous page unchanged, or leave it out")
     return Spot(path, number)
 
 
 def is_for(caller: Caller, row: EventRow, clusters: frozenset[str]) -> bool:
-    """Of their workspaces, of clusters that these span; of the repository and the controller only for who sees all."""
+    """Events of their workspaces and of the clusters these span; those of repository and controller only for admins."""
     slice_ = slice_of_event(row)
     if slice_ is not None:
         return caller.may_see(slice_)

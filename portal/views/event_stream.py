@@ -1,6 +1,6 @@
-"""What a stream tells of events: the latest, then each as it is committed. One owner.
+"""The events of a stream: the latest, then each new one as it is committed. One owner.
 
-A stream begins at most an hour back and remembers how far it has looked; of a newer view it looks at what is newer.
+A stream starts at most an hour back and remembers how far it has looked; in a newer view it looks at newer events only.
 
 Held by tests/portal/views/test_event_stream.py.
 """
@@ -19,14 +19,14 @@ from portal.views.view import View
 from reconciler.queries.event_search import Between, Filter, Spot
 
 LATEST = 200
-"""Events that a stream tells at most of one view: whoever needs every one searches."""
+"""Most events that a stream sends for one view; a client that needs every event searches."""
 FURTHEST_BACK = timedelta(hours=1)
-"""How old the first can be."""
+"""Greatest age of the first event."""
 
 
 @dataclass(slots=True)
 class EventStream:
-    """Of one caller. `begun`: when."""
+    """The stream of one caller, started at `begun`."""
 
     asked: EventQuery
     begun: datetime
@@ -34,7 +34,7 @@ class EventStream:
     _last: Spot | None = field(default=None)
 
     def tell(self, view: View, caller: Caller, now: datetime) -> list[StreamEvent]:
-        """What to say of this view, oldest first: what happened since the last one. ApiError 422."""
+        """New events of this view, oldest first. ApiError 422."""
         search = search_of(view, caller, self._wanted(view, now))
         told: list[StreamEvent] = []
         newest: Spot | None = None
@@ -49,7 +49,7 @@ class EventStream:
         return told[::-1]
 
     def _wanted(self, view: View, now: datetime) -> Filter:
-        """With a beginning that stands still, however it was given."""
+        """With a fixed start, also if `since` was relative."""
         wanted = self.asked.filter(view, now)
         if self._since is None:
             earliest = self.begun - FURTHEST_BACK

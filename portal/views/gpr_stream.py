@@ -1,7 +1,7 @@
-"""What a stream tells of requests: each as it stands, again when something of it is another. One owner.
+"""The requests of a stream: each as it is, and again when it changes. One owner.
 
-Time alone is no news: what a request costs by now, and how long it still waits, are told with the next thing that is.
-A request that is cancelled is told so once, also where it is gone with its file; a stream of it alone ends there.
+Values that only tick, such as the cost so far and the remaining wait, cause no event; they come with the next change. A
+cancelled request is sent once as such, also if its file was deleted; a stream of that request alone ends there.
 
 Held by tests/portal/test_watch.py.
 """
@@ -27,7 +27,7 @@ EVENT = "gpr"
 
 @dataclass(slots=True)
 class Watch:
-    """Of one caller's stream. `keys`: only these; empty: all that live in `slice`, and those of them that end."""
+    """The stream of one caller. `keys`: only these; empty: all live requests of `slice`, until they end."""
 
     slice: str = ""
     keys: frozenset[str] = frozenset()
@@ -35,7 +35,7 @@ class Watch:
     _stood: dict[str, GprData] = field(default_factory=dict)
 
     def tell(self, view: View, caller: Caller, now: datetime) -> list[StreamEvent]:
-        """What to say of this view."""
+        """The events of this view."""
         redactor = Redactor(caller, view)
         told = (self._of(view, key, now, redactor) for key in self._wanted(view))
         return [one for one in told if one is not None]
@@ -64,7 +64,7 @@ class Watch:
         return told
 
     def _gone(self, view: View, key: str) -> StreamEvent | None:
-        """Its last word, if it waited when it was last seen; None: nobody knows what became of it."""
+        """The final event of a request that waited when last seen; None: its end is unknown."""
         self._told.pop(key, None)
         stood = self._stood.pop(key, None)
         if stood is None or stood.phase not in {*WAITING, FILED} or key in view.wanted.filed:
@@ -73,12 +73,12 @@ class Watch:
 
 
 def _alive(view: View) -> Mapping[str, list[str]]:
-    """Requests that wait or hold nodes, by slice; worked out once for all streams, as is the next."""
+    """Live requests by slice; worked out once for all streams."""
     return _by_slice(live(view.facts.requests))
 
 
 def _fresh(view: View) -> Mapping[str, list[str]]:
-    """Those that no controller has answered yet, by slice."""
+    """Requests that the controller has not seen yet, by slice."""
     return _by_slice(key for key in view.wanted.filed if key not in view.facts.requests)
 
 
@@ -90,7 +90,7 @@ def _by_slice(keys: Iterable[str]) -> Mapping[str, list[str]]:
 
 
 def _made_from(view: View, found: Found) -> tuple[GPRStatus | None, object, object]:
-    """What the data follow from, the clock aside: most requests are as they were in the view before."""
+    """The inputs of the data, except the clock: if equal, the data need not be built again."""
     status = found.status
     waits = status is not None and status.phase in WAITING
     return (status, view.once_planned(line_of).turns.get(found.key) if waits else None, found.spec)

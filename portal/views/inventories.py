@@ -1,7 +1,7 @@
-"""GPU nodes over the wire, in the vendor's words, limited to what the caller's workspaces may use. Pure.
+"""GPU nodes on the wire, under the vendor's names, limited to what the caller's workspaces may use. Pure.
 
-Held by tests/portal/test_queue.py: nobody sees a node that no workspace of theirs may use, and of a node that
-others have only that it is taken.
+Held by tests/portal/test_queue.py: a caller sees no node that their workspaces may not use, and of nodes held by other
+workspaces only that they are taken.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from schemas.rules.limits import broken_there
 from schemas.status.gpr_status import NodeState
 
 _LEAST = RequestSpec(slice="none", nodes=1, duration=timedelta(minutes=1), priority=1)
-"""What no workspace may ask for less than: where this may not run, nothing of it may."""
+"""The smallest possible request: a pool that refuses it refuses every request of the workspace."""
 _BLOCKED = frozenset({NodeState.CORDONED, NodeState.OCCUPIED, NodeState.DIRTY, NodeState.UNFIT})
 
 
@@ -38,7 +38,7 @@ class AllocationTimestamp(Wire):
 
 
 class Allocation(Wire):
-    """Who has a node; names are empty where that is another workspace's request."""
+    """The holder of a node; names are empty for another workspace's request."""
 
     gpr_name: str
     slice_name: str
@@ -47,7 +47,7 @@ class Allocation(Wire):
 
 
 class SlicingProfile(Wire):
-    """A part of a GPU, as the vendor has it. Nodes are given out as a whole, so there is never one."""
+    """A part of a GPU, as the vendor has it. Nodes are allocated whole, so there never is one."""
 
     profile_name: str
     memory: int
@@ -66,14 +66,12 @@ class Inventory(Wire):
     gpu_model_name: str = Field(description="As the node's agent reported it; else the shape.")
     instance_type: str = Field(description="Empty: its pool names none.")
     cluster_name: str
-    pool: str = Field(description="Empty: it is in none.")
-    memory: int = Field(description="GB of each GPU; 0: not known.")
+    pool: str = Field(description="Empty: it is in no pool.")
+    memory: int = Field(description="GB of each GPU; 0: unknown.")
     gpu_count: int
-    available_gpus: int = Field(alias="availableGPUs", description="All of a node that nobody has, else 0.")
+    available_gpus: int = Field(alias="availableGPUs", description="All GPUs of a free node, else 0.")
     gpu_temp_threshold: float | None = Field(description="°C at which a GPU is too hot.")
-    gpu_power_threshold: float | None = Field(
-        default=None, description="Always null: nobody judges by power."
-    )
+    gpu_power_threshold: float | None = Field(default=None, description="Always null: power is not judged.")
     cloud_provider: str = Field(default="", description="Always empty: no manifest names it.")
     region: str = Field(default="", description="Always empty: no manifest names it.")
     cloud: str = Field(default="", description="Always empty: no manifest names it.")
@@ -81,16 +79,16 @@ class Inventory(Wire):
     gpu_node_status: Literal["NODE_AVAILABLE", "NODE_RESERVED"]
     allocation: list[Allocation]
     gpu_slicing_profile: list[SlicingProfile] = Field(
-        default_factory=list, description="Always empty: nodes are given out as a whole."
+        default_factory=list, description="Always empty: nodes are allocated whole."
     )
 
 
 class Nodes(Wire):
-    """Every GPU node that the caller may know of."""
+    """All GPU nodes visible to the caller."""
 
-    managed_nodes: list[Inventory] = Field(description="Those that requests can get.")
+    managed_nodes: list[Inventory] = Field(description="Nodes of pools, which requests can get.")
     unmanaged_nodes: list[Inventory] = Field(
-        description="Of no pool; shown to admins, never given to anybody."
+        description="Nodes of no pool; shown to admins, never allocated."
     )
 
 
@@ -106,23 +104,23 @@ class WorkspaceNodes(Wire):
 
 
 class WorkspaceInventory(Wire):
-    """What a workspace may use."""
+    """The nodes that a workspace may use."""
 
     workspace_inventory: list[WorkspaceNodes]
 
 
 def held_of(view: View) -> Mapping[NodeKey, Lease]:
-    """Which lease has which node; ask by `view.once_planned`."""
+    """The lease on each held node; call it through `view.once_planned`."""
     return held_nodes(view.state)
 
 
 def may_use(slice_: SliceSpec, pool: Pool) -> bool:
-    """Whether some request of that workspace could run there."""
+    """Whether any request of that workspace could run there."""
     return pool.key[0] in slice_.clusters and not broken_there(_LEAST, slice_.limits, (pool.key[0], pool))
 
 
 def pools_for(view: View, caller: Caller) -> Iterator[Pool]:
-    """Pools that some workspace of the caller may use; all of them for who sees every workspace."""
+    """Pools that the caller's workspaces may use; all pools for a caller who sees every workspace."""
     own = [spec for name, spec in view.wanted.slices.items() if caller.may_see(name)]
     for pool in view.wanted.pools.values():
         if caller.sees is None or any(may_use(spec, pool) for spec in own):
@@ -202,7 +200,7 @@ def _unmanaged(view: View) -> Iterator[Inventory]:
 
 
 def workspace_inventory(view: View, slice_: str) -> WorkspaceInventory:
-    """Nodes that a workspace may use, equal ones counted together. The workspace is there."""
+    """Nodes that a workspace may use, equal ones counted together. The workspace must exist."""
     spec, counts = view.wanted.slices[slice_], Counter[tuple[str, str, int, int, str]]()
     for pool in view.wanted.pools.values():
         if may_use(spec, pool):

@@ -1,6 +1,6 @@
-"""What a view works out before anybody asks it, in the reader's thread: nobody waits for a plan then.
+"""What a view computes in the reader's thread before any caller asks, so that no caller waits for a plan.
 
-A view of another main alone has it from the view before; see `View.after`.
+A view that differs only in main takes it from the view before; see `View.after`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from portal.views.view import View
 
 
 def prepare(view: View) -> View:
-    """The same view, ready for every question. Costs a plan for each status commit."""
+    """The same view, ready for every question. Costs a plan per status commit."""
     view.once_planned(line_of)
     view.once_planned(desk_of)
     _ = view.ids

@@ -1,7 +1,7 @@
-"""The queue and the plan of a view: the rows of `egs get queue` and `egs plan`, worked out once. Pure.
+"""The queue and the plan of a view: the rows of `egs get queue` and `egs plan`, computed once. Pure.
 
-Held by tests/portal/test_queue.py: the same rows as the command gives, each with the request's id; people see those of
-their slices with their true rank and position.
+Held by tests/portal/test_queue.py: the same rows as the command prints, each with the request's id; callers see the
+rows of their slices with their true rank and position.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ Row = dict[str, Any]
 
 
 def plan_of(view: View) -> Plan:
-    """The standing plan; ask by `view.once_planned`."""
+    """The current plan; call it through `view.once_planned`."""
     return plan(view.state.snapshot)
 
 
 def line_of(view: View) -> Line:
-    """Everybody who waits, in rank order; ask by `view.once_planned`."""
+    """All waiting requests in rank order; call it through `view.once_planned`."""
     return tables.line(view.state, view.once_planned(plan_of))
 
 
 def queue(view: View, caller: Caller, slice_: str = "", cluster: str = "") -> list[str]:
-    """Who waits, as slice/name in rank order, as far as the caller may see it."""
+    """Waiting requests that the caller may see, as slice/name in rank order."""
     return [
         key
         for key, turn in view.once_planned(line_of).turns.items()
@@ -46,7 +46,7 @@ def queue(view: View, caller: Caller, slice_: str = "", cluster: str = "") -> li
 
 
 def queue_row(view: View, key: str, now: datetime) -> Row | None:
-    """The row of somebody who waits, with the wait that is left at `now`; None: it does not wait."""
+    """The row of a waiting request, with the remaining wait at `now`; None: it does not wait."""
     line = view.once_planned(line_of)
     if key not in line.turns:
         return None
@@ -57,20 +57,20 @@ def queue_row(view: View, key: str, now: datetime) -> Row | None:
 
 
 def schedule_of(view: View) -> Schedule:
-    """The whole schedule, with who is refused; ask by `view.once`."""
+    """The whole schedule with refused requests; call it through `view.once`."""
     state = view.state
     planned = view.once_planned(plan_of)
     return schedule(state.facts.requests, state.snapshot, state.wanted, _unread(view), planned)
 
 
 def full_plan_of(view: View) -> Plan:
-    """The standing plan, with what would fit for whoever fits nowhere; ask by `view.once`."""
+    """The current plan, with what would fit for requests that fit nowhere; call it through `view.once`."""
     state = view.state
     return full_plan(state.facts.requests, state.snapshot, state.wanted, view.once_planned(plan_of))
 
 
 def plan_json(view: View, caller: Caller, now: datetime) -> dict[str, Any]:
-    """The answer of `egs plan -o json`, without the requests of others."""
+    """The answer of `egs plan -o json`, without other workspaces' requests."""
     found, ids, redactor = view.once(schedule_of), view.facts.requests, Redactor(caller, view)
     rows = (row for row in found.rows if caller.may_see(row.key.partition("/")[0]))
     refused = (one for one in found.refused if caller.may_see(one.key.partition("/")[0]))
@@ -83,13 +83,13 @@ def plan_json(view: View, caller: Caller, now: datetime) -> dict[str, Any]:
 
 
 def _unread(view: View) -> Iterator[Refusal]:
-    """Files that nobody can read as a request, and that nobody has on record."""
+    """Files that are not valid requests and have no record."""
     for key, filed in sorted(read_filings(view.wanted.filed)):
         if filed.spec is None and key not in view.facts.requests:
             yield unread_refusal(key, filed, None, view.wanted, view.problems)
 
 
 def _id(view: View, key: str) -> str | None:
-    """Its id; a file that was never read has none."""
+    """Its id; a request that was never accepted has none."""
     status = view.facts.requests.get(key)
     return None if status is None else status.uid

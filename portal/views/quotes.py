@@ -1,6 +1,6 @@
-"""Quotes over the wire: when would it start, in each pool it could use, if it were filed now. Pure.
+"""Quotes on the wire: when a request would start in each pool if it were filed now. Pure.
 
-What does not depend on the question is worked out once for each view (`desk_of`); an answer costs the pools asked for.
+What does not depend on the question is computed once per view (`desk_of`); an answer costs the pools in question.
 
 Held by tests/portal/test_quotes.py: the same answers as `egs wait`.
 """
@@ -37,53 +37,53 @@ from schemas.rules.view import gpr_path
 from schemas.status.insights import Forecast
 
 FORECAST_AMONG = 200
-"""Waiting requests up to which a quote comes with a forecast: it costs a look into many futures of the whole queue."""
+"""Largest queue for which a quote has a forecast: it simulates many futures of the whole queue."""
 
 
 class WaitAsk(Terms):
-    """A request that nobody files yet."""
+    """A hypothetical request."""
 
-    request_name: TextLine = Field(default="", description="For people; changes nothing.")
+    request_name: TextLine = Field(default="", description="Informational; changes nothing.")
     slice_name: str = Field(max_length=63, description="The workspace it would be for.", examples=["vision"])
 
 
 class WaitTime(Wire):
-    """When it would start in one pool."""
+    """The quote for one pool."""
 
     cluster_name: str
     pool: str
     gpu_shape: str
-    instance_type: str = Field(description="Empty: nobody names one.")
+    instance_type: str = Field(description="Empty: the pool names none.")
     gpus_per_node: int
     memory_per_gpu: Annotated[int, Field(alias="memoryPerGPU", description="GB.")]
     free_nodes: int = Field(description="Now.")
     estimated_start_time: str = Field(description="Empty: never, and `reason` says why.")
     estimated_wait_time: str = Field(examples=["0h2m40s"])
     estimated_wait_seconds: int | None
-    needs_approval: bool = Field(description="That start holds only if an admin approves at once.")
+    needs_approval: bool = Field(description="The start holds only if an admin approves at once.")
     price_per_gpu_hour: float
-    reason: str = Field(description="Stable word for why there is no start; empty: there is one.")
+    reason: str = Field(description="Stable identifier of why there is no start; empty: there is one.")
     message: str = Field(description="The same for people.")
     forecast: ForecastData | None = Field(
-        description="When it would likely start; null: not known, or the queue is too long to look so far."
+        description="When it would likely start; null: unknown, or the queue is too long for a forecast."
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Quoted:
-    """Answers by pool, the earliest first, and what to tell beside them."""
+    """Answers by pool, earliest first, and notes about them."""
 
     items: tuple[WaitTime, ...]
     notes: tuple[str, ...] = ()
 
 
 def desk_of(view: View) -> QuoteContext:
-    """Of one view; ask by `view.once_planned`."""
+    """The part of quotes that is the same for a whole view; call it through `view.once_planned`."""
     return QuoteContext(view.state, view.once_planned(plan_of))
 
 
 def quoted(view: View, ask: WaitAsk, now: datetime) -> Quoted:
-    """The answers at `now`. ApiError 422 for what cannot be asked for. The workspace is there."""
+    """The quotes at `now`. ApiError 422 for an invalid request. The workspace must exist."""
     wanted = asked(ask)
     spec = wished(view, ask.slice_name, with_template(view, ask.slice_name, wanted.spec))
     slice_ = view.wanted.slices[ask.slice_name]
@@ -93,7 +93,7 @@ def quoted(view: View, ask: WaitAsk, now: datetime) -> Quoted:
     items = tuple(_item(view, answer, (broken, likely.get(answer.pool)), now) for answer in answers)
     notes = [*wanted.notes, *(violation.message for violation in broken)]
     if not answers:
-        notes.append(f"no pool it may use could ever hold it: {would_fit(spec, slice_, view.wanted.pools)}")
+        notes.append(f"it fits no pool that it may use: {would_fit(spec, slice_, view.wanted.pools)}")
     return Quoted(items, tuple(notes))
 
 
@@ -113,11 +113,12 @@ def wished(view: View, slice_: str, fields: Mapping[str, Any]) -> RequestSpec:
 
 
 def _wrong(slice_: str, fields: dict[str, Any]) -> str:
-    """The same sentences as for a file that says so."""
+    """The same messages as for a file with these fields."""
     found = read_document(gpr_path(slice_, "wish"), gpr_text(slice_, "wish", fields))
     problems = found if isinstance(found, tuple) else ()
     return (
-        "; ".join(f"{problem.message}; {problem.fix}" for problem in problems[:5]) or "no such request can be"
+        "; ".join(f"{problem.message}; {problem.fix}" for problem in problems[:5])
+        or "this request is not possible"
     )
 
 
@@ -135,7 +136,7 @@ def _item(
 ) -> WaitTime:
     broken, likely = found
     row = command_row(answer, view.state, is_barred=bool(broken))
-    # What would have begun since the controller looked begins now.
+    # A start that has passed since the controller's last cycle is now.
     start = None if answer.start is None or broken else max(answer.start, seconds(now))
     wait_s = None if start is None else start - seconds(now)
     return WaitTime(

@@ -1,10 +1,9 @@
-"""The newest view of the repository, kept by one thread; every answer is made of it and of nothing else.
+"""The newest view of the repository, kept by one thread; every answer comes from it alone.
 
-The remote is asked once per poll, at once after a webhook, and not at all after a push of our own, which the store
-knows already. A view is replaced as a whole when a commit came that it does not have; whoever waits for news is woken.
-While the remote does not answer the last view stays, and grows older: `ready` says so after three polls, and soon
-afterwards `view` refuses it, so that a key that is revoked meanwhile does not open doors for ever. How old it is
-counts by a clock that nobody sets and nothing speeds up.
+The remote is fetched once per poll and after a webhook, but not after a push of our own, which the store knows already.
+A new commit replaces the whole view and wakes all waiters. While the remote does not answer, the last view stays and
+ages: after three polls `ready` reports it, and soon afterwards `view` refuses it, so that a key revoked meanwhile does
+not stay valid for ever. Its age is measured by a monotonic clock.
 
 Held by tests/portal/views/test_reader.py.
 """
@@ -41,14 +40,14 @@ from schemas.reading.collector import heap_settled
 log = logging.getLogger(__name__)
 
 PATIENCE_POLLS = 3
-"""How many polls old a view may be before the process is not ready any more."""
+"""Age of a view, in polls, from which on the process is not ready."""
 PATIENCE_S = 60.0
-"""So old may it be whatever the poll is, and still open doors: a remote that restarts ends nobody's work."""
+"""Least age at which a view is refused, whatever the poll: a remote that restarts interrupts no caller."""
 Then = Callable[[], None]
 
 
 class Reader:
-    """Keeps `view` the newest. `start` it, or `refresh` by hand; safe to ask from any thread and event loop."""
+    """Keeps `view` the newest. Call `start`, or `refresh` by hand; safe to use from any thread and event loop."""
 
     def __init__(
         self,
@@ -62,14 +61,14 @@ class Reader:
         self._monotonic = monotonic
         believes = machines_of(settings.trust).controllers()
         self._committed = Committed(store, cache, settings, "portal", believes=believes)
-        self._main = Desired(store, cache)  # what counts while no controller has written anything yet
+        self._main = Desired(store, cache)  # used until a controller has written a status
         self._events = EventReader(store)
         self._folder = TrustFolder(settings.trust.folder)
         self._view: View | None = None
         self._fetched: datetime | None = None
         self._fetched_s = monotonic()
-        self._trouble = self._own = ""  # the latter: in words of the portal's own
-        self._begun = self._answered = 0  # questions to the remote: those put, and the last that was answered
+        self._trouble = self._own = ""  # the latter: in the portal's own words, safe to show
+        self._begun = self._answered = 0  # fetches begun, and the last one answered
         self._asking = threading.Lock()
         self._warming = Warming()
         self._looking = threading.Lock()
@@ -80,10 +79,10 @@ class Reader:
         self._woken = threading.Event()
         self._thread: threading.Thread | None = None
 
-    # -- what is asked of it ---------------------------------------------------------------------------------
+    # -- called by other threads -------------------------------------------------------------------------------
 
     def view(self) -> View:
-        """The newest. ApiError 503 before the repository was read for the first time, and when that is too long ago."""
+        """The newest view. ApiError 503 before the first read of the repository, and when the last one is too old."""
         if self._view is None:
             raise unavailable(self._unread())
         if self.age_s > max(PATIENCE_S, self._patience_s):
@@ -92,12 +91,11 @@ class Reader:
 
     @property
     def fetched(self) -> datetime:
-        """When the remote last answered, by the portal's clock."""
         return self.view().fetched if self._fetched is None else self._fetched
 
     @property
     def age_s(self) -> float:
-        """Seconds since the remote last answered: how old every answer is."""
+        """Seconds since the remote last answered: the age of every answer."""
         return self._monotonic() - self._fetched_s
 
     @property
@@ -105,17 +103,17 @@ class Reader:
         return PATIENCE_POLLS * self._settings.poll.total_seconds()
 
     def _unread(self) -> str:
-        """Why nothing is known yet. What the trouble is the log says alone: it may name addresses and folders."""
+        """Why nothing is known yet. The error itself is only in the log: it may name addresses and folders."""
         why = self._own or (
-            "the portal's log says why" if self._trouble else "its first reading has not ended yet"
+            "the portal's log says why" if self._trouble else "the first read is still running"
         )
         return f"the repository was not read yet: {why}"
 
     def _silence(self) -> str:
-        """Since when the remote does not answer."""
+        """Since when the remote has not answered."""
         since = "the start" if self._fetched is None else f"{self._fetched:%Y-%m-%dT%H:%M:%SZ}"
         more = "; the portal's log says why" if self._trouble else ""
-        return f"the repository does not answer since {since}, for {int(self.age_s)} s{more}"
+        return f"the repository has not answered since {since}, for {int(self.age_s)} s{more}"
 
     @property
     def is_ending(self) -> bool:
@@ -123,7 +121,7 @@ class Reader:
         return self._ended
 
     async def newer(self, than: View, within_s: float) -> View:
-        """The next view that differs from that one, or the newest when none came in that time."""
+        """The next view after that one, or the newest if none came in time."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
         with self._state:
@@ -139,7 +137,7 @@ class Reader:
         return self.view()
 
     def ready(self) -> Ready:
-        """Ready: the repository was read to the end, and asked within the last three polls."""
+        """Ready: the repository was read completely, and fetched within the last three polls."""
         if self._view is None or self._fetched is None:
             return Ready(False, "Starting", self._unread())
         if self.age_s > self._patience_s:
@@ -147,43 +145,43 @@ class Reader:
         return Ready(True, "Reading", f"main at {self._view.main[:12]}")
 
     async def asked(self) -> View:
-        """The newest, with the remote asked from now on; where it does not answer, as it was."""
+        """The newest view after fetching now; unchanged if the remote does not answer."""
         await asyncio.to_thread(self._ask_after, self._begun)
         return self.view()
 
     def _ask_after(self, begun: int) -> None:
-        """An answer to a question that somebody else put after `begun` is as good as one of our own."""
+        """A fetch that another caller began after `begun` is as good as our own."""
         with self._asking:
             if self._answered <= begun:
                 self.refresh()
 
     def wake(self) -> None:
-        """Ask the remote now."""
+        """Fetch now."""
         self._hurried = True
         self._woken.set()
 
     def look(self, then: Then) -> None:
-        """Read what the store has by now, without asking the remote; `then` is called when that is done."""
+        """Read what the store has now, without fetching; calls `then` afterwards."""
         with self._state:
             self._then.append(then)
         self._woken.set()
         if self._thread is None:
             self.refresh(ask=False)
 
-    # -- its thread ------------------------------------------------------------------------------------------
+    # -- the reader's thread -----------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Read from now on; returns at once."""
+        """Start reading; returns at once."""
         self._thread = threading.Thread(target=self._run, name="reader", daemon=True)
         self._thread.start()
 
     def end(self) -> None:
-        """Whoever waits for news is sent home; nothing is read any more but for what `look` asks."""
+        """Wake all waiters and end streams; afterwards only `look` triggers a read."""
         self._ended = True
         self._wake_all()
 
     def stop(self) -> None:
-        """Read no more; waits for the reading that runs."""
+        """Stop reading; waits for the current read."""
         self.end()
         self._stopped = True
         self._woken.set()
@@ -205,7 +203,7 @@ class Reader:
             self._woken.clear()
 
     def refresh(self, *, ask: bool = True) -> None:
-        """One look, with the remote asked or not. Trouble is told in the log, and by `ready`."""
+        """One read, with or without a fetch. Failures go to the log and to `ready`."""
         with self._state:
             then, self._then = self._then, []
         try:
@@ -218,7 +216,7 @@ class Reader:
             self._trouble, self._own = str(error), str(error) if isinstance(error, ApiError) else ""
         except Exception:
             log.exception("repository not read; please report it")
-            self._trouble = "a fault of the portal; its log has more"
+            self._trouble = "an error in the portal; its log has details"
         finally:
             for call in then:
                 call()
@@ -251,7 +249,7 @@ class Reader:
         return View(wanted.commit, status, facts, wanted, people, now, problems, events)
 
     def _people(self, wanted: Wanted) -> Authority:
-        """The same value while they are the same, by which others know it."""
+        """The same object while people and keys are unchanged: caches compare it by identity."""
         keyring, last = self._folder.keyring(), self._view
         if (
             last is not None
@@ -263,9 +261,9 @@ class Reader:
         return authority_in(wanted, keyring)
 
     def _undecided(self, now: datetime) -> Wanted:
-        """The documents of main, where no controller has committed yet; nothing of a main that is judged first."""
+        """The documents of main before the first status commit; refused if main must be verified first."""
         if self._settings.trust.level != "none":
-            raise unavailable("no controller has judged main yet")
+            raise unavailable("no controller has verified main yet")
         tip = self._store.tips().get(self._settings.main_branch)
         if tip is None:
             raise unavailable(f"the repository has no branch {self._settings.main_branch}")
@@ -282,7 +280,7 @@ class Reader:
         with self._state:
             waiting, self._waiting = self._waiting, {}
         for future, loop in waiting.items():
-            with contextlib.suppress(RuntimeError):  # a loop that is closed waits for nothing
+            with contextlib.suppress(RuntimeError):  # a closed loop has no waiters
                 loop.call_soon_threadsafe(_wake, future)
 
 

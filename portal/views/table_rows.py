@@ -1,6 +1,6 @@
-"""What `egs get` and `egs describe` answer, made of a view for one caller. Pure but for files of requests.
+"""The rows of `egs get` and `egs describe` for one caller of the API. Pure but for files of requests.
 
-The rows are the commands' own; of others a caller sees that a node is taken, and not by whom.
+The rows are the commands' own; of other workspaces a caller sees that a node is taken, but not by which request.
 
 Held by tests/portal/test_tables.py.
 """
@@ -27,20 +27,20 @@ Row = dict[str, Any]
 
 
 def gprs(view: View, caller: Caller, slice_: str, phase: Phase | None, now: datetime) -> list[Row]:
-    """Requests that the caller sees; an empty `slice_`: of all slices."""
+    """Requests that the caller may see; an empty `slice_` means all slices."""
     rows = tables.gprs(view.state, slice_ or None, None if phase is None else str(phase), now)
     return [_veiled(Redactor(caller, view), row) for row in rows if caller.may_see(row["slice"])]
 
 
 def slices(view: View, caller: Caller, now: datetime) -> list[Row]:
-    """Slices that the caller sees."""
+    """Slices that the caller may see."""
     return [row for row in tables.slices(view.state, now) if caller.may_see(row["name"])]
 
 
 def requests(view: View, caller: Caller, store: Store) -> list[Row]:
-    """Slices that people asked for: an admin sees all, anybody else what they asked for or would be a member of.
+    """Requests for slices: an admin sees all, any other user those that they made or that name them as a member.
 
-    A key shows none that its scope is not good for; of a slice in force counts who may look into it.
+    A key shows only requests within its scope. For a slice in force the usual right to see it decides.
     """
     redactor = Redactor(caller, view)
     rows = workspace_requests.rows_at(store, view.main, view.state)
@@ -56,7 +56,7 @@ def _is_asked_for_by(view: View, caller: Caller, row: Row) -> bool:
 
 
 def clusters_seen(view: View, caller: Caller) -> frozenset[str]:
-    """Clusters that the caller's slices may use; all of them for who sees every slice."""
+    """Clusters of the caller's slices; all clusters for a caller who sees every slice."""
     if caller.sees is None:
         return frozenset(view.wanted.clusters)
     spans = (spec.clusters for name, spec in view.wanted.slices.items() if caller.may_see(name))
@@ -64,13 +64,13 @@ def clusters_seen(view: View, caller: Caller) -> frozenset[str]:
 
 
 def clusters(view: View, caller: Caller) -> list[Row]:
-    """Clusters that the caller sees."""
+    """Clusters that the caller may see."""
     seen = clusters_seen(view, caller)
     return [row for row in tables.clusters(view.state) if row["name"] in seen]
 
 
 def nodes(view: View, caller: Caller, cluster: str, pool: str) -> list[Row]:
-    """Nodes that the caller sees, those of no pool at the end; empty `cluster` and `pool`: of all."""
+    """Nodes that the caller may see, those without a pool last; empty `cluster` and `pool` mean all."""
     rows = view.once(_all_nodes)
     seen, redactor = clusters_seen(view, caller), Redactor(caller, view)
     return [
@@ -81,7 +81,7 @@ def nodes(view: View, caller: Caller, cluster: str, pool: str) -> list[Row]:
 
 
 def _all_nodes(view: View) -> list[Row]:
-    """Worked out once for each view: who has which node when costs a plan."""
+    """Computed once per view: the schedule of the nodes costs a plan."""
     return tables.nodes(view.state) + tables.unmanaged_nodes(view.state)
 
 
@@ -107,7 +107,7 @@ def described_request(view: View, caller: Caller, store: Store, name: str) -> Ro
     found = next((row for row in requests(view, caller, store) if row["name"] == name), None)
     if found is None:
         raise not_found("request for a slice called", name)
-    # Whoever asked for a slice hears of it before they are anybody in it, and nothing of the requests of one before it.
+    # The requester follows the request before they are a member, but sees no requests of an earlier slice of that name.
     may_see = caller.may_see(name)
     rows = (row for row in view.events.found(Filter(slice=name)) if may_see or not row.get("request"))
     told = list(islice(rows, details.EVENTS))
@@ -130,7 +130,7 @@ def described_node(view: View, caller: Caller, name: str) -> Row:
 
 
 def _is_unanswered(view: View, key: str) -> bool:
-    """Whether its file is good, and no controller has said anything of it yet."""
+    """Whether its file is valid and the controller has not seen it yet."""
     filed = view.wanted.filed.get(key)
     return key not in view.facts.requests and filed is not None and filed.spec is not None
 
@@ -140,7 +140,7 @@ def _is_known(view: View, key: str) -> bool:
 
 
 def _told(view: View, caller: Caller, wanted: Filter) -> list[EventRow]:
-    """The latest events that are not of a slice of others."""
+    """The latest events, without those of slices that the caller may not see."""
     return list(islice(_seen(caller, view.events.found(wanted)), details.EVENTS))
 
 
@@ -149,7 +149,7 @@ def _seen(caller: Caller, rows: Iterable[EventRow]) -> Iterable[EventRow]:
 
 
 def _veiled(redactor: Redactor, row: Row) -> Row:
-    """The same without the names of others' requests, however deep they stand."""
+    """The same without the names of hidden requests, at any depth."""
     return (
         row
         if redactor.caller.sees is None

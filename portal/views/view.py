@@ -1,6 +1,6 @@
-"""What every answer is made of: one commit of the status branch, and main as it was fetched with it. Immutable.
+"""A view: one commit of the status branch, and main as fetched with it. Immutable; every answer is made of one.
 
-A view is replaced as a whole when a fetch brings something new, so that an answer never mixes two commits.
+A fetch with new commits replaces the whole view, so an answer never mixes two commits.
 """
 
 from __future__ import annotations
@@ -29,38 +29,41 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True)
 class View:
-    """One look at the repository. What is costly is worked out when it is first asked for, then kept."""
+    """One state of the repository. Costly results are computed when first needed, then kept.
+
+    Worth it by `benchmarks.why`: without what is kept, a question costs seconds of a core, with it milliseconds.
+    """
 
     main: str
     """Commit of main, in the store."""
     status: str
     """Commit of the status branch; empty: there is none yet."""
     facts: Facts
-    """As committed there; its `at` is when they were decided."""
+    """As committed there; `at` is when they were decided."""
     wanted: Wanted
     """The documents in force at `main`."""
     authority: Authority
     fetched: datetime
-    """When these commits were first seen. How old an answer is tells `Reads.age_s`."""
+    """When these commits were first seen. `Reads.age_s` gives the age of an answer."""
     problems: tuple[Problem, ...] = field(default=())
     events: EventLog = field(default=NO_EVENTS, compare=False, repr=False)
-    """What happened, as the status branch tells it."""
+    """The events on the status branch."""
     _worked_out: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
     _of_plan: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def once(self, make: Callable[[View], Made]) -> Made:
-        """What `make` works out of this view, the first time that somebody asks; `make` is a function of a module.
+        """The result of `make` for this view, computed at the first call; `make` is a module-level function.
 
-        Two who ask at the same instant may both work it out; they get the same.
+        Two concurrent first calls may both compute it; they get equal results.
         """
         return _kept(self._worked_out, self, make)
 
     def once_planned(self, make: Callable[[View], Made]) -> Made:
-        """The same of what follows from the plan alone, which a request that is only filed does not change."""
+        """The same for results that depend on the plan alone, which newly filed requests do not change."""
         return _kept(self._of_plan, self, make)
 
     def after(self, before: View | None) -> View:
-        """This view with what `before` has worked out of the same plan: of another main, while nobody has decided."""
+        """This view with the plan results of `before`, if only main has changed and the plan's inputs are the same."""
         if before is None or before.facts is not self.facts:
             return self
         old, new = before.wanted, self.wanted
@@ -76,7 +79,7 @@ class View:
     def keys(self) -> Mapping[str, tuple[str, ApiKeySpec]]:
         """Name and manifest of every API key, by the digest of its text.
 
-        One that two manifests claim opens nothing: nobody could say in whose name.
+        A key that two manifests claim is left out: its owner is ambiguous.
         """
         claims = Counter(spec.sha256 for spec in self.wanted.keys.values())
         found = self.wanted.keys.items()
@@ -84,7 +87,7 @@ class View:
 
     @cached_property
     def ids(self) -> Mapping[str, str]:
-        """`slice/name` by request id, also of files that the controller has not answered yet."""
+        """`slice/name` by request id, including requests that the controller has not seen yet."""
         found = {
             uid_of(key, filed.nonce): key
             for key, filed in self.wanted.filed.items()
@@ -94,12 +97,12 @@ class View:
 
     @cached_property
     def state(self) -> State:
-        """The same as commands have it, so that the API and `egs -o json` give the same rows."""
+        """The view as commands use it, so that the API and `egs -o json` give the same rows."""
         snapshot = self.once_planned(_snapshot)
         return State(self.facts.at, self.main, self.wanted, self.facts, self.facts, snapshot, self.problems)
 
     def request(self, id_or_key: str) -> tuple[str, GPRStatus | None, RequestSpec] | None:
-        """`slice/name`, what the controller says of it (None: nothing yet) and what it asks for; None: there is none.
+        """`slice/name`, its status (None: not seen yet) and its terms; None: there is no such request.
 
         `id_or_key` is a request's id, or `slice/name`.
         """

@@ -1,7 +1,7 @@
-"""`egs why` over the wire: sentences, the forecast, and what would start a request earlier.
+"""`egs why` on the wire: reasons, the forecast, and what would start a request earlier.
 
-The sentences follow from the plan that the view has. Each alternative costs a plan of its own, so they are tried as
-long as the bound allows; the answer says how many were not.
+The reasons follow from the view's plan. Each alternative costs a plan of its own, so they are tried within a time
+limit; the answer says how many were left out.
 
 Held by tests/portal/views/test_why.py.
 """
@@ -23,41 +23,41 @@ from reconciler.queries.why import changes, forecast_json, reasons
 from scheduler.snapshot import Plan
 
 MOST_S = 0.4
-"""How long alternatives are tried."""
+"""Time limit for trying alternatives."""
 REMEMBERED = 1000
-"""Requests of one view whose alternatives are kept."""
+"""Most requests per view whose alternatives are kept."""
 
 
 class Alternative(Wire):
-    """One change that starts the request earlier."""
+    """One change that would start the request earlier."""
 
-    field: str = Field(description="Of its file.", examples=["nodes"])
+    field: str = Field(description="A field of its file.", examples=["nodes"])
     value: str | int
     estimated_start_time: str
-    saved_seconds: int | None = Field(description="null: as it is, it has no start at all.")
+    saved_seconds: int | None = Field(description="null: unchanged, it has no start.")
     cluster: str
     pool: str
-    keeps_place: bool = Field(description="Whether it stays where it is in the queue.")
+    keeps_place: bool = Field(description="Whether it keeps its place in the queue.")
 
 
 class Why(Wire):
-    """Why a request stands where it does."""
+    """Why a request is where it is."""
 
     gpr_id: str
     slice: str
     name: str
-    phase: str | None = Field(description="null: the controller has not answered it yet.")
-    reasons: list[str] = Field(description="Sentences, the nearest reason first.")
+    phase: str | None = Field(description="null: the controller has not seen it yet.")
+    reasons: list[str] = Field(description="Sentences, most direct reason first.")
     forecast: dict[str, Any] | None
     alternatives: list[Alternative]
     untried: int = Field(
         default=0,
-        description="Changes that were not tried, because the queue is too long for the time there is.",
+        description="Changes that were not tried, because the queue is too long for the time limit.",
     )
 
 
 def why(view: View, found: Found, redactor: Redactor) -> Why:
-    """As `egs why -o json`, within a bound of time."""
+    """As `egs why -o json`, within a time limit."""
     status = found.status
     planned = view.once(full_plan_of) if status is not None else None
     told = reasons(view.state, found.key, planned) if status is not None else [NOT_SEEN_TEXT]
@@ -75,7 +75,7 @@ def why(view: View, found: Found, redactor: Redactor) -> Why:
 
 
 def _helps(view: View, key: str, planned: Plan | None) -> Tried:
-    """Of one view the same request is asked for once: what follows from the plan does not change."""
+    """Computed once per request and view: what follows from the plan does not change."""
     known = view.once(_tried_already)
     if key not in known:
         end_s = monotonic_s() + MOST_S

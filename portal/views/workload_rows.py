@@ -1,4 +1,4 @@
-"""What runs, and what it costs: by request and by workspace. Pure.
+"""Running workloads and their cost, by request and by workspace. Pure.
 
 Held by tests/portal/test_queue.py.
 """
@@ -19,7 +19,7 @@ from reconciler.queries.workload_rows import Row, rows_at
 
 
 class Gpu(Wire):
-    """A GPU as its agent judges it."""
+    """A GPU as judged by its agent."""
 
     index: int
     product: str
@@ -35,7 +35,7 @@ class WorkloadNode(Wire):
     state: str = Field(description="Ready, or what is wrong.")
     reason: str
     message: str
-    gpus: list[Gpu] = Field(description="As last reported; empty: nothing is wrong with them.")
+    gpus: list[Gpu] = Field(description="As last reported; empty: none has a problem.")
 
 
 class Workload(Wire):
@@ -45,7 +45,7 @@ class Workload(Wire):
     name: str = Field(description="slice/file.")
     gpr_name: str
     slice_name: str
-    namespaces: list[str] = Field(description="Of its workspace: where its pods are.")
+    namespaces: list[str] = Field(description="Namespaces of its workspace, where its pods are.")
     phase: str
     model: Model
     cluster_name: str
@@ -53,10 +53,10 @@ class Workload(Wire):
     gpu_shape: str
     num_gpus: int = Field(alias="numGPUs", description="All GPUs of its nodes.")
     nodes: list[WorkloadNode]
-    healthy: bool = Field(description="Whether every node is Ready and no running check failed.")
-    failed_checks: list[str] = Field(description="Of checks while it runs, in sentences.")
+    healthy: bool = Field(description="Whether every node is Ready and no runtime check failed.")
+    failed_checks: list[str] = Field(description="Failed runtime checks, in sentences.")
     idle_since: str = Field(
-        description="Since when none of its GPUs is used; empty: one is, or nobody knows."
+        description="Since when none of its GPUs is used; empty: one is used, or it is unknown."
     )
     idle_seconds: int
     start_time: str
@@ -67,13 +67,13 @@ class Workload(Wire):
 
 
 def workloads(view: View, caller: Caller, now: datetime, slice_: str = "") -> list[Workload]:
-    """Requests that have their nodes, by name, as far as the caller may see them."""
+    """Requests that have their nodes and that the caller may see, by name."""
     rows = rows_at(view.wanted, view.facts, now, slice_ or None)
     return [workload(row, Redactor(caller, view)) for row in rows if caller.may_see(row["sliceName"])]
 
 
 def workload(row: Row, redactor: Redactor) -> Workload:
-    """One of them, as the caller may read of its nodes."""
+    """One of them, with messages redacted for the caller."""
     nodes = [{**node, "message": redactor.text(node["message"])} for node in row["nodes"]]
     return Workload.model_validate({**row, "nodes": nodes})
 
@@ -91,19 +91,19 @@ class Month(Wire):
 
 
 class Usage(Wire):
-    """What a workspace used and what that cost."""
+    """Use and cost of a workspace."""
 
     slice_name: str
     currency: str
-    gpu_hours: float = Field(description="Of leases that ended, and of those that run until now.")
+    gpu_hours: float = Field(description="Of ended leases, and of running ones until now.")
     cost: float = Field(description="The same, in the project's currency.")
-    running_gpu_hours: float = Field(description="Of those that run, until now.")
+    running_gpu_hours: float = Field(description="Of running leases, until now.")
     running_cost: float
-    months: list[Month] = Field(description="Of leases that ended, oldest first.")
+    months: list[Month] = Field(description="Ended leases by month, oldest first.")
 
 
 def usage(view: View, caller: Caller, now: datetime) -> list[Usage]:
-    """By workspace, as far as the caller may see it."""
+    """By workspace, for those that the caller may see."""
     names = {*view.wanted.slices, *view.facts.usage}
     return [_usage(view, name, now) for name in sorted(names) if caller.may_see(name)]
 

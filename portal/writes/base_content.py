@@ -1,7 +1,7 @@
-"""What a change is made of, and what others made of the same file meanwhile.
+"""The content that a change starts from, and what others changed in the same file meanwhile.
 
-Where main is verified, of a file whose change is held that content counts which was authorised last: a change is made
-of it, never of what somebody slipped in (`reconciler.changes.reinstate` does the same for people).
+If main is verified and a file's change is held, a change starts from the content that was authorised last, never from
+the held one (`reconciler.changes.reinstate` does the same for people).
 
 Held by tests/portal/test_verified.py and tests/portal/writes/test_writer.py.
 """
@@ -24,21 +24,20 @@ from schemas.rules.problems import quoted
 from schemas.status.judgements import HeldChange
 
 MOST_FIELDS = 30
-"""Fields that are told of one change."""
+"""Most changed fields named in a conflict."""
 MOST_STEPS = 200
-"""Changes of one file whose authors are looked for."""
+"""Most commits of a file that are searched for authors."""
 
 
 @dataclass(slots=True)
 class BaseContent:
-    """`writing.Tree`: main at its tip, with the changes on top that are about to be written with this one."""
+    """`writing.Tree`: main at its tip, plus the changes that are about to be written with this one."""
 
     main_tree: MainTree
     held: Mapping[str, HeldChange]
     above: Mapping[str, bytes | None] = field(default_factory=dict)
 
     def read(self, path: str) -> bytes | None:
-        """See `writing.Tree.read`."""
         if path in self.above:
             return self.above[path]
         hold = self.held.get(path)
@@ -47,30 +46,29 @@ class BaseContent:
         return self.main_tree.store.read([hold.authorised])[hold.authorised]
 
     def last(self, path: str) -> bytes | None:
-        """See `writing.Tree.last`."""
         return last_read(self.main_tree.store, self.main_tree.tip, path)
 
     def below(self, folder: str) -> Sequence[str]:
-        """See `writing.Tree.below`; files that are no documents are left out, they do nothing."""
+        """Files that are not documents are left out: they have no effect."""
         repository = self.main_tree.repository
         there = (*repository.documents, *repository.refused)
         return sorted(path for path in there if path.startswith(f"{folder}/"))
 
     def authors(self, path: str) -> Collection[str]:
-        """See `writing.Tree.authors`. ApiError 409 while a change of it is on its way: then it is asked again."""
+        """ApiError 409 while a change of the file is under way; then the caller tries again."""
         if path in self.above:
             raise conflict(f"{quoted(path)} is being changed; look at it again, then try again")
         return authors_of(self.main_tree.store, self.main_tree.tip, path)
 
     def main(self, path: str) -> bytes | None:
-        """As main itself has it."""
+        """The file on main itself."""
         return self.main_tree.content(path)
 
 
 def authors_of(store: Store, tip: str, path: str) -> set[str]:
-    """Of the file as that commit has it, since it was made; of its latest `MOST_STEPS` changes.
+    """Authors of the file at that commit since it was created, within its latest `MOST_STEPS` changes.
 
-    Of a merge that took the file from a branch as it is, those of the branch; else who merged wrote a part, too.
+    If a merge took the file unchanged from a branch, the branch's authors; else the merge's author too.
     """
     found, seen, ahead = set[str](), set[str](), [tip]
     while ahead and len(seen) < MOST_STEPS:
@@ -87,13 +85,13 @@ def authors_of(store: Store, tip: str, path: str) -> set[str]:
 
 
 def held_in(view: View) -> Mapping[str, HeldChange]:
-    """Changes of main that do not count, by path."""
+    """Changes on main that do not count, by path."""
     trust = view.facts.trust
     return {} if trust is None else {hold.path: hold for hold in trust.held}
 
 
 def overtaken(store: Store, path: str, by: Changed, tip: str) -> ApiError:
-    """409: somebody else changed the file since the caller looked; who, where, and which fields."""
+    """409: another user changed the file since the caller looked; names the user, the commit and the fields."""
     before = store.parent(by.commit)
     old = None if before is None else store.read_path(before, path)
     fields = list(fields_changed(path, old, store.read_path(by.commit, path)))
@@ -105,14 +103,12 @@ def overtaken(store: Store, path: str, by: Changed, tip: str) -> ApiError:
         "main": tip,
         "fields": fields[:MOST_FIELDS],
     }
-    text = (
-        f"{quoted(path)} was changed meanwhile by {quoted(by.email)}{more}; look at it again, then try again"
-    )
+    text = f"{quoted(by.email)} changed {quoted(path)} meanwhile{more}; look at it again, then try again"
     return conflict(text, "Conflict", data)
 
 
 def fields_changed(path: str, old: bytes | None, new: bytes | None) -> Iterator[str]:
-    """Names of the fields that differ; `*` where one of both is no document."""
+    """Names of the fields that differ; `*` if either content is not a document."""
     before, after = _fields(path, old), _fields(path, new)
     if before is None or after is None:
         if old != new:
@@ -133,5 +129,5 @@ def _fields(path: str, data: bytes | None) -> dict[str, Any] | None:
 
 
 def new_contents(base: BaseContent, changes: Changes) -> Changes:
-    """Of these changes, those that change something."""
+    """The changes that differ from the current content."""
     return {path: data for path, data in changes.items() if base.read(path) != data}

@@ -1,7 +1,7 @@
-"""Whether a change that is on main counts: what a request became while its caller's word was on the way.
+"""Whether a change on main takes effect: its request may have got its nodes while the change was on its way.
 
-The controller may have committed a hand-over of nodes that no view had when the change was made. Then the change lies
-on main and the lease keeps its terms; whoever asked is told so, and not that all is well.
+The controller may have committed a hand-over of nodes that was in no view when the change was made. Then the change is
+on main but the lease keeps its terms, and the caller gets a conflict instead of a success.
 
 Held by tests/portal/test_endings.py.
 """
@@ -19,7 +19,7 @@ from schemas.status.gpr_status import HOLDING
 
 
 def check_counts(view: View, store: Store, key: str, commit: str) -> None:
-    """ApiError 409 where the request holds nodes on other terms than the commit gave its file. Reads one file."""
+    """ApiError 409 if the request holds nodes on other terms than the commit gave its file. Reads one file."""
     status = view.facts.requests.get(key)
     if status is None or status.phase not in HOLDING:
         return
@@ -31,8 +31,9 @@ def check_counts(view: View, store: Store, key: str, commit: str) -> None:
     if not terms:
         return
     raise conflict(
-        f"{key} got its nodes while the change was on its way and keeps its terms ({', '.join(terms)}): the change is "
-        f"on main as {commit[:12]} and does not count; release the request, or restore its file",
+        f"{key} got its nodes while the change was being pushed and keeps its terms ({', '.join(terms)}): "
+        "the change is "
+        f"on main as {commit[:12]} but has no effect; release the request, or restore its file",
         PROVISIONED,
         {"commit": commit, "terms": terms},
     )

@@ -1,10 +1,10 @@
-"""What may become of a request's file: filed, edited, ended, restored. Pure; `portal.writes.writer` carries it out.
+"""Changes of a request's file: file, edit, end, restore. Pure; `portal.writes.writer` carries them out.
 
 Held by tests/portal/test_gpr_changes.py and test_endings.py:
   * a request in another state is refused with the state's own key;
   * an edit leaves comments and order of the file as they are;
-  * what ends a request is `earlyRelease` in its file, which is right in every phase: the request may have got its
-    nodes since we looked. No file is deleted here.
+  * a request ends by `earlyRelease` in its file, which is right in every phase: the request may have got its nodes
+    since we looked. No file is deleted here.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from schemas.status.gpr_status import HOLDING, TERMINAL, Phase
 
 RELEASED, PROVISIONED, NOT_PROVISIONED = "GpuAlreadyReleased", "GpuAlreadyProvisioned", "NotProvisioned"
 WHILE_HELD = frozenset({"earlyRelease", "extend", "stopped", "model", "idleTimeout"})
-"""Fields of a request that has its nodes which may still change; all others are its terms."""
+"""Fields that may still change once a request has its nodes; all others are its terms."""
 _SIZE = {"nodes": "numberOfGPUNodes", "duration": "exitDuration"}
 
 
-# -- who may -----------------------------------------------------------------------------------------------------------
+# -- access ------------------------------------------------------------------------------------------------------------
 
 
 def seen(view: View, caller: Caller, id_or_key: str) -> Found:
@@ -45,11 +45,11 @@ def seen(view: View, caller: Caller, id_or_key: str) -> Found:
     return found
 
 
-# -- a new one ---------------------------------------------------------------------------------------------------------
+# -- a new request -----------------------------------------------------------------------------------------------------
 
 
 def filed(view: View, tree: Tree, key: str, nonce: str, wanted: RequestedFields) -> Changes:
-    """The file of a new request. ApiError 409 for a name that is taken, 422 for names that are nothing here."""
+    """The file of a new request. ApiError 409 for a name in use, 422 for an unknown cluster or template."""
     slice_, _, name = key.partition("/")
     path = gpr_path(slice_, name)
     if tree.read(path) is not None or key in view.facts.requests:
@@ -62,20 +62,18 @@ def filed(view: View, tree: Tree, key: str, nonce: str, wanted: RequestedFields)
 
 
 def _taken(view: View, tree: Tree, key: str) -> str:
-    """Why a name is not free: a request that is over keeps it as long as its file, and a record as long as a cycle."""
+    """Why a name is in use: a finished request keeps it while its file exists, a record until the next cycle."""
     status, there = view.facts.requests.get(key), tree.read(gpr_path(*key.split("/")))
-    text = f"there is a request {key} already; a new one needs a new name"
+    text = f"a request {key} exists already; choose another name"
     if status is None or status.phase not in TERMINAL:
         return text
     if there is None:
-        return (
-            f"{key} was {status.phase}, and its record goes with the controller's next cycle; ask again then"
-        )
-    return f"{key} is {status.phase} and never runs again; take a new name, or have `egs prune --apply` free this one"
+        return f"{key} was {status.phase}, and the controller's next cycle removes its record; try again then"
+    return f"{key} is {status.phase} and never runs again; choose another name, or free it with `egs prune --apply`"
 
 
 def with_template(view: View, slice_: str, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """With the template that the workspace is bound to, for whoever says neither how much nor by which template."""
+    """With the default template of the workspace's binding, if neither the size nor a template is given."""
     binding = view.wanted.bindings.get(slice_)
     if spec.get("template") or all(field in spec for field in _SIZE):
         return dict(spec)
@@ -83,26 +81,26 @@ def with_template(view: View, slice_: str, spec: Mapping[str, Any]) -> dict[str,
         missing = " and ".join(
             {"nodes": "numberOfGPUNodes", "duration": "exitDuration"}[f] for f in _SIZE if f not in spec
         )
-        raise bad_parameters(f"{missing}: needed, unless templateName gives it")
+        raise bad_parameters(f"{missing}: required, unless templateName gives it")
     clusters = spec.get("clusters") or [bound.cluster for bound in binding.clusters]
     offered = {bound.cluster: bound.default for bound in binding.clusters}
     default = next((offered[c] for c in clusters if offered.get(c)), None)
     if default is None:
-        raise bad_parameters(
-            f"{slice_} is bound to templates and has no default one for {', '.join(clusters)}; name templateName"
-        )
+        raise bad_parameters(f"{slice_} has no default template for {', '.join(clusters)}; set templateName")
     return {**spec, "template": default}
 
 
 def check_names(view: View, slice_: str, spec: Mapping[str, Any]) -> None:
-    """ApiError 422 for a cluster that the workspace does not span, and for a template that is not there."""
+    """ApiError 422 for a cluster that the workspace does not span, or a template that does not exist."""
     spanned, templates = view.wanted.slices[slice_].clusters, view.wanted.templates
     for name in spec.get("clusters") or ():
         if name not in spanned:
             raise bad_parameters(f"clusterName: {slice_} does not span {name}; it spans {listed(spanned)}")
     template = spec.get("template")
     if template and template not in templates:
-        raise bad_parameters(f"templateName: there is no template {template}; there are {listed(templates)}")
+        raise bad_parameters(
+            f"templateName: there is no template {template}; choose from {listed(templates)}"
+        )
 
 
 def _check_reads(path: str, data: bytes) -> None:
@@ -112,11 +110,11 @@ def _check_reads(path: str, data: bytes) -> None:
         raise bad_parameters("; ".join(f"{problem.message}; {problem.fix}" for problem in problems[:5]))
 
 
-# -- one that is there -------------------------------------------------------------------------------------------------
+# -- an existing request -----------------------------------------------------------------------------------------------
 
 
 def edited(view: View, tree: Tree, key: str, fields: Mapping[Path, Any]) -> Changes:
-    """Its file with these fields; one that is gone comes back. ApiError 409 in a state in which they are fixed."""
+    """Its file with these fields; a deleted file is restored. ApiError 409 if its state fixes one of the fields."""
     found = found_in(view, key)
     if found is not None:
         check_edit(found, fields)
@@ -125,17 +123,17 @@ def edited(view: View, tree: Tree, key: str, fields: Mapping[Path, Any]) -> Chan
     path, there = _there(tree, key)
     old = there if there is not None or found is None else _restored(view, tree, found)
     if old is None:
-        raise conflict(f"{key} has no file any more: it was taken back already", RELEASED)
+        raise conflict(f"{key} was cancelled already: it has no file any more", RELEASED)
     data = old
     for field, value in fields.items():
         try:
             data = with_field(data, ("spec", *field), value)
         except Refused as error:
             raise conflict(
-                f"{path}:{error.line}: {error}; mend the file in the repository, or restore the request, first"
+                f"{path}:{error.line}: {error}; first repair the file in the repository, or restore the request"
             ) from error
     if data == there:
-        raise conflict(f"{key} says so already; nothing is changed", "Unchanged")
+        raise conflict(f"{key} has these values already; nothing to change", "Unchanged")
     document = read_document(path, data)
     if isinstance(document, GPR):
         check_names(view, key.partition("/")[0], document.spec.model_dump(by_alias=True))
@@ -144,12 +142,12 @@ def edited(view: View, tree: Tree, key: str, fields: Mapping[Path, Any]) -> Chan
 
 
 def has_terms(fields: Mapping[Path, Any]) -> bool:
-    """Whether these fields are terms, which a request keeps once it has its nodes; its shown name is none."""
+    """Whether any of these fields is a term, which is fixed once a request has its nodes; the display name is not."""
     return bool({path[0] for path in fields} - WHILE_HELD - {"displayName", "notBefore", "start", "maxWait"})
 
 
 def check_edit(found: Found, fields: Mapping[Path, Any]) -> None:
-    """ApiError 409 where the request's state does not let these fields change."""
+    """ApiError 409 if the request's state fixes one of these fields."""
     phase = None if found.status is None else found.status.phase
     releases = ("earlyRelease",) in fields
     if _is_over(found):
@@ -166,7 +164,7 @@ def check_edit(found: Found, fields: Mapping[Path, Any]) -> None:
 
 
 def _is_over(found: Found) -> bool:
-    """Ended for good, or ending: but whoever only makes room comes back, and may still be changed."""
+    """Ended, or ending for good; a request that makes room comes back and may still be changed."""
     status = found.status
     if status is None:
         return False
@@ -175,7 +173,7 @@ def _is_over(found: Found) -> bool:
 
 
 def cancelled(view: View, tree: Tree, key: str) -> Changes:
-    """Its file with earlyRelease. ApiError 409 for one with nodes, and for one that is over."""
+    """Its file with earlyRelease. ApiError 409 if it has nodes, or is over."""
     found = found_in(view, key)
     if found is not None and found.status is not None:
         phase = found.status.phase
@@ -187,36 +185,38 @@ def cancelled(view: View, tree: Tree, key: str) -> Changes:
 
 
 def restored(view: View, tree: Tree, key: str) -> Changes:
-    """Its file as it counts. ApiError 409 for one that is over, and where main says the same already."""
+    """Its file with the terms in force. ApiError 409 if it is over, or if main already has them."""
     found, (path, there) = found_in(view, key), _there(tree, key)
     if found is None or found.status is None:
-        raise conflict(f"{key} is not on record, so nothing is known to restore; file it", "NotSeenYet")
+        raise conflict(f"there is no record of {key}, so there is nothing to restore; file it", "NotSeenYet")
     if _is_over(found):
         raise conflict(f"{key} is {found.status.phase} and never runs again; file a new request", RELEASED)
     if there is not None and counts_as_it_is(
         says(readable(path, there), view.wanted.templates), found.status
     ):
-        raise conflict(f"the file of {key} says what counts already; nothing is changed", "Unchanged")
+        raise conflict(
+            f"the file of {key} has the content that counts already; nothing to change", "Unchanged"
+        )
     return {path: _restored(view, tree, found)}
 
 
 def _ended(view: View, tree: Tree, key: str) -> Changes:
-    """Where the file is gone or broken it is written as it counts: a lease is never without an end."""
+    """A deleted or broken file is first restored, so that a lease always has an end."""
     found, (path, there) = found_in(view, key), _there(tree, key)
     is_whole = found is None or readable(path, there) is not None
     data = ending(key, there, None if is_whole or found is None else _restored(view, tree, found))
     if data is None:
-        raise conflict(f"{key} has no file any more: it was taken back already", RELEASED)
+        raise conflict(f"{key} was cancelled already: it has no file any more", RELEASED)
     if data != there:
         return {path: data}
     if view.facts.trust is None or _is_heard(view, key):
         raise conflict(f"{key} is being released already", RELEASED)
-    # It may be a stranger's word, which no controller has judged yet; with the caller's own it counts.
+    # The end on main may be unauthorised and not judged yet; written again by the caller it counts.
     return {path: brought_again(data, None, view.fetched)}
 
 
 def _is_heard(view: View, key: str) -> bool:
-    """Whether the file that counts asks for the end."""
+    """Whether the file in force asks for the end."""
     filed = view.wanted.filed.get(key)
     return filed is not None and (filed.ends or (filed.spec is not None and filed.spec.early_release))
 
@@ -227,6 +227,6 @@ def _restored(view: View, tree: Tree, found: Found) -> bytes:
 
 
 def _there(tree: Tree, key: str) -> tuple[str, bytes | None]:
-    """Path and content of its file: what counts of it, where main's own is held."""
+    """Path and content of its file; if main's content is held, the content in force."""
     path = gpr_path(*key.split("/"))
     return path, tree.read(path)

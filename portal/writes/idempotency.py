@@ -1,10 +1,10 @@
-"""What main's history says of writes that came through the API: by request id, and by the caller's own name for it.
+"""Writes through the API, as recorded in main's history: by request id and by idempotency key.
 
-There is no other memory: the trailers of the commits are read, so every replica gives the first answer again, also of
-a write that another one made a moment ago. Only the last `REMEMBERED` commits are looked through.
+There is no other memory: the trailers of commits are read, so every replica can repeat the first answer, also for a
+write that another replica made a moment ago. Only the last `REMEMBERED` commits are searched.
 
-Anybody who writes commits writes trailers, so those alone are believed that the service committed and, where it signs,
-signed; and each speaks for its author alone. Who pushes to a main that nobody verifies can pretend to be both.
+Anyone who can commit can write trailers. So only commits by the service count and, if it signs, only signed ones; each
+speaks for its author alone. On an unverified main anyone who may push can forge both.
 
 Held by tests/portal/writes/test_idempotency.py.
 """
@@ -28,11 +28,11 @@ from reconciler.trust.machines import own_key, signer
 from schemas.errors import Fault
 
 SERVICE = Person("EGS portal", "portal@egs.dev")
-"""Who commits; the author is whoever asked."""
+"""The committer; the author is the caller."""
 REQUEST_ID, KEY = "Request-Id", "Idempotency-Key"
 """Trailers."""
 REMEMBERED = 5000
-"""Commits of main that are looked through: at fifty a second almost two minutes, at one a minute three days."""
+"""Commits of main that are searched: at fifty a second almost two minutes, at one a minute three days."""
 _FIRST_LOOK = 50
 _KEY = re.compile(r"([0-9a-f]{64}) ([0-9a-f]{16})")
 
@@ -44,12 +44,12 @@ class Made:
     commit: str
     email: str
     id: str
-    key: str = ""  # digest of caller and key; empty: none was given
-    print: str = ""  # digest of what was asked
+    key: str = ""  # digest of caller and key; empty: no key was given
+    print: str = ""  # digest of the HTTP request
 
 
 def digest_of(email: str, key: str) -> str:
-    """How a caller's key stands in a trailer: nobody who reads main can use it, and two callers never meet."""
+    """A caller's key in a trailer: readers of main cannot use it, and two callers never collide."""
     return hashlib.sha256(f"{email}\n{key}".encode()).hexdigest()
 
 
@@ -59,7 +59,7 @@ def trailer_of(digest: str, print_: str) -> str:
 
 
 def made_in(commit: Commit) -> Made | None:
-    """What a commit's trailers say; None: it did not come through the API."""
+    """The trailers of a commit; None: it did not come through the API."""
     id_ = commit.trailers.get(REQUEST_ID, "")
     if not id_:
         return None
@@ -68,12 +68,12 @@ def made_in(commit: Commit) -> Made | None:
 
 
 def is_ours(commit: Commit) -> bool:
-    """Whether the service says that it committed it."""
+    """Whether the service is named as the committer."""
     return commit.committer == SERVICE
 
 
 def believer(trust: Trust) -> Believes:
-    """Tells the service's own commits: by their signature where it signs, by any key of the same `service:` name."""
+    """Recognises the service's own commits: by signature if it signs, by any key of the same `service:` name."""
     key = own_key(trust)
     if key is None:
         return is_ours
@@ -87,7 +87,7 @@ def believer(trust: Trust) -> Believes:
             names = (_speaks(folder.keyring(), each, commit) for each in (by, key.public))
             return bool(frozenset.intersection(*names))
         except Fault:
-            return False  # the folder cannot be read: another replica's key is not known now
+            return False  # the folder cannot be read, so other replicas' keys are unknown now
 
     return is_signed
 
@@ -97,7 +97,7 @@ def _speaks(keyring: Keyring, key: str, commit: Commit) -> frozenset[str]:
 
 
 def since(store: Store, old: str | None, new: str, most: int) -> Sequence[Commit]:
-    """Commits of main after `old` up to `new`, newest first, at most so many; `old` may not be among them."""
+    """Commits of main after `old` up to `new`, newest first, at most `most`; `old` need not be among them."""
     for limit in (min(_FIRST_LOOK, most), most):
         found = store.log(new, limit)
         until = next((number for number, commit in enumerate(found) if commit.oid == old), None)
@@ -108,7 +108,7 @@ def since(store: Store, old: str | None, new: str, most: int) -> Sequence[Commit
 
 @dataclass(slots=True)
 class History:
-    """Writes of main up to the commit that was followed last. Safe to use from several threads."""
+    """Writes on main up to the last followed commit. Safe to use from several threads."""
 
     store: Store
     believes: Believes = is_ours
@@ -119,7 +119,7 @@ class History:
     _lock: Lock = field(default_factory=Lock)
 
     def follow(self, tip: str) -> None:
-        """Go on to that commit of main; one that was followed before, as another thread may ask for, is no news."""
+        """Read up to that commit of main; does nothing if another thread has done so already."""
         with self._lock:
             if tip in self._followed:
                 return
@@ -132,12 +132,12 @@ class History:
             self._at = tip
 
     def _found(self, commit: Commit) -> Iterator[Made]:
-        """Of a commit and, of a merge, of what it brought."""
+        """The writes of a commit, including those that it merged."""
         for oid in commit.parents[1:]:
             try:
                 merged = self.made(self.store.commit(oid))
             except Fault:
-                continue  # a stranger's commit that is too large to be read is none of ours
+                continue  # a commit that is too large to be read is not ours
             if merged is not None:
                 yield merged
         own = self.made(commit)
@@ -145,7 +145,7 @@ class History:
             yield own
 
     def made(self, commit: Commit) -> Made | None:
-        """What a commit says of itself, if it is believed."""
+        """The write that a commit records, if it is recognised as ours."""
         found = made_in(commit)
         return found if found is not None and self.believes(commit) else None
 
@@ -158,11 +158,11 @@ class History:
                 table.popitem(last=False)
 
     def of_id(self, email: str, id_: str) -> Made | None:
-        """That caller's write of that request."""
+        """That caller's write with this request id."""
         with self._lock:
             return self._by_id.get((email, id_))
 
     def of_key(self, email: str, digest: str) -> Made | None:
-        """The first write of that caller under that key."""
+        """That caller's first write under this key."""
         with self._lock:
             return self._by_key.get((email, digest))

@@ -1,7 +1,7 @@
-"""Main as the writer stands on it: its documents, what a change would break, and who changed what since.
+"""Main as the writer sees it: its documents, the errors a change would bring, and recent changes by path.
 
-Documents are read once, then kept up at the cost of what changed; a change is tried in memory and taken back, so that
-one that is wrong fails alone and costs no commit.
+Documents are read once, then updated at the cost of what changed. A change is tried in memory and taken back, so an
+invalid one fails alone and costs no commit.
 
 Held by tests/portal/writes/test_main_tree.py.
 """
@@ -24,13 +24,13 @@ from schemas.rules.problems import Problem
 from schemas.rules.repository import Outcome, Repository
 
 MOST_COMMITS = 500
-"""Commits of others that are told apart; of more, all that they changed counts as the last one's."""
+"""Most commits of others that are read one by one; beyond that all their changes count as the last one's."""
 Undo = Mapping[str, Outcome]
 
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """The last change of a file since this process began."""
+    """The last change of a file since this process started."""
 
     turn: int
     commit: str
@@ -40,17 +40,17 @@ class Changed:
 
 @dataclass(slots=True)
 class MainTree:
-    """One owner. `tip` is the commit that everything here is of, but for changes that are tried."""
+    """One owner. `tip` is the commit that everything here reflects, apart from changes being tried."""
 
     store: Store
     tip: str
     repository: Repository
     oids: dict[str, str]
-    """Contents of the plain files, by path, without what is tried."""
+    """Blob ids of the plain files, by path, without changes being tried."""
     turn: int = 0
-    """Grows with every commit that was followed."""
+    """Grows with every followed commit."""
     last: dict[str, Changed] = field(default_factory=dict)
-    """By path; nothing of files that did not change yet."""
+    """By path; only files that have changed since the start."""
     _errors: frozenset[Problem] | None = None
 
     @classmethod
@@ -61,7 +61,7 @@ class MainTree:
         tip: str,
         is_recorded: Callable[[str], bool] = lambda _: False,
     ) -> MainTree:
-        """Reads all of main; `is_recorded` tells of a file whether the controller accepted its request."""
+        """Reads all of main; `is_recorded` says whether the controller accepted the request of a file."""
         desired = Desired(store, cache)
         desired.repository.is_recorded = is_recorded
         desired.update(tip)
@@ -69,12 +69,12 @@ class MainTree:
         return cls(store, tip, desired.repository, oids)
 
     def content(self, path: str) -> bytes | None:
-        """A file of main; None: there is none. Costs nothing for one that is not there."""
+        """A file of main; None: there is none, which costs no read."""
         oid = self.oids.get(path)
         return None if oid is None else self.store.read([oid])[oid]
 
     def follow(self, tip: str) -> None:
-        """Go on to that commit of main, whoever made what is between."""
+        """Read up to that commit of main."""
         if tip == self.tip:
             return
         commits = since(self.store, self.tip, tip, MOST_COMMITS)
@@ -110,7 +110,7 @@ class MainTree:
         }
 
     def landed(self, tip: str, steps: Mapping[str, tuple[Changes, str, str]]) -> None:
-        """What was tried is main now: commits with their changes, and whose they are, oldest first."""
+        """The tried changes are on main now: commits with their changes and authors, oldest first."""
         for oid, (changes, email, name) in steps.items():
             self.turn += 1
             self.last |= {path: Changed(self.turn, oid, email, name) for path in changes}
@@ -119,7 +119,7 @@ class MainTree:
         self.tip = tip
 
     def tried(self, changes: Changes) -> tuple[tuple[Problem, ...], Undo]:
-        """Put the changes in; the errors that they bring, and how to take them back."""
+        """Apply the changes; returns the errors that they bring, and how to undo them."""
         before = self.errors()
         undo = {path: self._outcome(path) for path in changes}
         self.repository.update(
@@ -130,7 +130,7 @@ class MainTree:
         return found, undo
 
     def take_back(self, undo: Undo) -> None:
-        """As it was before `tried`."""
+        """Undo `tried`."""
         self.repository.update(undo)
         self._errors = None
 
@@ -139,7 +139,7 @@ class MainTree:
         return self.repository.refused.get(path) if found is None else found
 
     def errors(self, *, anew: bool = False) -> frozenset[Problem]:
-        """What is wrong with the documents, with the changes that were put in."""
+        """Errors of the documents, including the applied changes."""
         if self._errors is None or anew:
             self._errors = frozenset(p for p in self.repository.problems() if p.severity == "error")
         return self._errors

@@ -1,4 +1,4 @@
-"""Contents of files as documents, each read once: on its way to main the same text is looked at several times.
+"""Contents of files as documents, each parsed once: a change is looked at several times on its way to main.
 
 Held by tests/portal/writes/test_main_tree.py.
 """
@@ -15,12 +15,12 @@ REMEMBERED = 2048
 
 
 def read_document(path: str, data: bytes) -> Reading:
-    """As `schemas.reading.reader.read_document` of a plain file."""
+    """As `schemas.reading.reader.read_document` for a plain file."""
     return _read(path, data)[0] if len(data) <= MAX_BYTES else read_with_text(path, data)[0]
 
 
 def cached_text(path: str, data: bytes) -> tuple[str, bytes] | None:
-    """Id and text of the document for a `DocumentCache`, so that whoever reads the commit need not parse it again."""
+    """Id and text of the document for a `DocumentCache`, so that the reader of the commit need not parse it again."""
     text = _read(path, data)[1]
     return None if text is None else (blob_oid(data), text)
 

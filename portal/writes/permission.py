@@ -1,6 +1,6 @@
-"""Whether a caller may make a change alone, may ask for it, or may not; and how it goes to main. Pure.
+"""Whether a caller may push a change, may propose it, or may not make it. Pure.
 
-`reconciler.trust.policy` decides, the same that judges commits of people: the API lets nobody do more.
+`reconciler.trust.policy` decides, as it does for commits of people, so the API allows no more than Git.
 
 Held by tests/portal/writes/test_permission.py.
 """
@@ -28,18 +28,18 @@ from schemas.status.gpr_status import HOLDING
 
 Read = Callable[[str], bytes | None]
 MOST_PROBLEMS = 20
-"""Problems of one change that are told."""
+"""Most problems listed for one change."""
 
 
 def goes(
     write: WriteRequest, changes: Changes, read: Read, project: ProjectSpec | None
 ) -> Literal["push", "propose"]:
-    """Straight to main, or for somebody to merge. Raises ApiError 403."""
+    """Straight to main, or as a proposal. Raises ApiError 403."""
     denials = list(_denials(write.caller.actor, changes, read))
     for found in denials:
         if not _is_an_admins_to_merge(write.caller.actor, found):
             raise forbidden(found.message)
-    # What the caller may by a group alone, the judge of a verified main would hold: an admin merges it.
+    # A verified main would hold a change that only a group allows, so an admin merges it.
     if write.asks or denials or any(_denials(write.caller.judged, changes, read)):
         return "propose"
     asks = project is not None and project.changes == "pull-request"
@@ -49,14 +49,14 @@ def goes(
 def _denials(actor: Actor, changes: Changes, read: Read) -> Iterator[Denial]:
     for path, data in sorted(changes.items()):
         if rule_of(path) is None:
-            raise bad_parameters(f"nothing is changed, because {path} is no document's path")
+            raise bad_parameters(f"nothing is changed, because {path} is not the path of a document")
         found = denial(actor, _change(path, read(path), data))
         if found is not None:
             yield found
 
 
-# Not those of reconciler.changes.will_it_count: they take a signature for good that nobody has verified, and a file
-# that is looked at several times is read once here.
+# reconciler.changes.will_it_count cannot be used: it takes unverified signatures as valid, and it reads a file again
+# at every look.
 def _change(path: str, old: bytes | None, new: bytes | None) -> Change:
     what: What = "delete" if new is None else "create" if old is None else "change"
     return Change(path, what, _document(path, old), _document(path, new))
@@ -68,7 +68,7 @@ def _document(path: str, data: bytes | None) -> Document | None:
 
 
 def _is_an_admins_to_merge(actor: Actor, found: Denial) -> bool:
-    """A request for a slice is anybody's to ask, and a slice's other fields its owners'."""
+    """Anyone may request a slice, and a slice's owners may propose changes of its other fields."""
     rule = rule_of(found.path)
     kind, names = (rule[0].kind, rule[1]) if rule is not None else ("", {})
     if kind == "WorkspaceRequest":
@@ -79,7 +79,7 @@ def _is_an_admins_to_merge(actor: Actor, found: Denial) -> bool:
 def forbidden_edits(
     view: View, repository: Repository, changes: Changes, before: Mapping[str, Outcome]
 ) -> Iterator[Problem]:
-    """Changed terms of requests that hold nodes; `repository` has the changes already, `before` what it had there."""
+    """Changed terms of requests that hold nodes; `repository` already has the changes, `before` the old contents."""
     templates = {name: template.spec for name, template in repository.templates.items()}
     for path, data in changes.items():
         found = rule_of(path)
@@ -96,7 +96,7 @@ def forbidden_edits(
 
 
 def without_ends(found: Iterable[Problem], changes: Changes) -> list[Problem]:
-    """Without what is wrong with files that end their request: nothing else in them matters."""
+    """Drop problems of files that end their request: nothing else in them matters."""
     ending = {path for path, data in changes.items() if ends(path, data)}
     if len(ending) == len(changes):
         return []

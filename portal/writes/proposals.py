@@ -1,8 +1,8 @@
-"""A change that waits for somebody to merge it: a branch below requests/, and on a forge the pull request for it.
+"""Changes proposed for merging: a branch below requests/, and on a forge a pull request for it.
 
-The branch's name ends in the caller's idempotency key (or the request's id), so that the same asked again finds it.
-What an open branch proposes is not proposed a second time: the same caller gets that branch, others are told which it
-is. A branch is open for a path that nobody changed on main since it was made.
+The branch's name ends in the idempotency key (or the request id), so that a repeated call finds it. A change that an
+open branch proposes already is not proposed again: the same caller gets that branch, another caller a refusal that
+names it. A branch is open for a path while main has not changed that path since the branch was made.
 
 Held by tests/portal/writes/test_proposals.py and tests/portal/test_budget.py.
 """
@@ -29,10 +29,12 @@ from schemas.rules.problems import quoted
 
 log = logging.getLogger(__name__)
 
-_TAIL = "\n\n_Asked for through the API by {who}. The check says whether it is valid, and who has to approve it._\n"
+_TAIL = (
+    "\n\n_Requested through the API by {who}. The check says whether it is valid, and who must approve it._\n"
+)
 
 MOST_ASKED = 5
-"""Workspaces of one person that wait for an admin at a time."""
+"""Workspaces that one person may have waiting for an admin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +43,14 @@ class _Brought:
 
     email: str = ""
     base: str = ""
-    """Commit of main that it was made of."""
+    """The commit of main that it starts from."""
     contents: Mapping[str, str | None] = field(default_factory=dict)
     """Blob ids by path; None: deleted."""
 
 
 @dataclass(slots=True)
 class Proposals:
-    """Pushes branches; one owner. `look` first; `opened` may be called from another thread."""
+    """Pushes branches; one owner. Call `look` first; `opened` may be called from another thread."""
 
     store: Store
     main: str
@@ -60,13 +62,13 @@ class Proposals:
     _brought: dict[str, _Brought] = field(default_factory=dict)  # by tip
 
     def look(self) -> None:
-        """Which branches are there now: one fetch, for all that is proposed next."""
+        """Read the branches of the remote: one fetch for all following proposals."""
         self._tips = dict(self.store.fetch([f"{PROPOSED}*"]))
         there = set(self._tips.values())
         self._brought = {oid: found for oid, found in self._brought.items() if oid in there}
 
     def push(self, step: Step, tip: str) -> Landed:
-        """The branch, pushed or there already. Raises ApiError, or a Fault of the store."""
+        """The branch, pushed now or existing already. Raises ApiError, or a Fault of the store."""
         branch = branch_of(step)
         there = self._tips.get(branch)
         if there is not None:
@@ -89,20 +91,20 @@ class Proposals:
                     f"the server refused the branch {branch}; let the portal push branches below {PROPOSED}"
                 )
                 raise ApiError(forbidden("").status, "PushRefused", text)
-        raise unavailable(f"the server did not answer whether the branch {branch} arrived; ask again")
+        raise unavailable(f"the server did not confirm whether the branch {branch} arrived; try again")
 
     def _again(self, step: Step, branch: str, oid: str) -> Landed:
         made = made_in(self.store.commit(oid))
         origin = step.waiting.origin.print
         if made is None or (origin and step.waiting.key and made.print != origin):
             raise conflict(
-                f"the branch {branch} holds another change under this Idempotency-Key; take a new key",
+                f"the branch {branch} holds another change under this Idempotency-Key; use a new key",
                 "IdempotencyKeyReused",
             )
         return Landed("branch", oid, branch, id=made.id)
 
     def _proposed(self, step: Step, main: str) -> Landed | None:
-        """The same caller's branch with the same; None: nobody proposes any of it. ApiError 409 for another's."""
+        """The same caller's branch with the same change; None: there is none. ApiError 409 for another caller's."""
         wanted = {path: None if data is None else blob_oid(data) for path, data in step.changes.items()}
         others: list[tuple[str, str]] = []
         for branch, oid in self._tips.items():
@@ -114,14 +116,14 @@ class Proposals:
             others += [(branch, path) for path in shared]
         for branch, path in others:
             text = (
-                f"the branch {quoted(branch)} proposes another change of {quoted(path)} already; have it merged, or "
-                "deleted, then ask again"
+                f"the branch {quoted(branch)} already proposes another change of {quoted(path)}; have it merged or "
+                "deleted, then try again"
             )
             raise conflict(text, "AlreadyProposed", {"branch": branch, "path": path})
         return None
 
     def _check_asked(self, step: Step, main: str) -> None:
-        """ApiError 422 where the same caller asks for as many workspaces already as anybody may."""
+        """ApiError 422 if the caller has too many requested workspaces waiting."""
         caller = step.waiting.write.caller
         if caller.is_admin or not _workspaces(step.changes):
             return
@@ -129,22 +131,22 @@ class Proposals:
         own = (each for each in brought if each.email == caller.email)
         if sum(bool(self._still_open(each, _workspaces(each.contents), main)) for each in own) >= MOST_ASKED:
             raise bad_parameters(
-                f"{MOST_ASKED} workspaces that you ask for wait for an admin already; have them merged, or deleted, "
-                "then ask again"
+                f"{MOST_ASKED} workspaces that you requested wait for an admin already; have them merged or deleted, "
+                "then try again"
             )
 
     def _brought_by(self, oid: str, main: str) -> _Brought:
         if oid not in self._brought:
             try:
                 self._brought[oid] = self._read(oid, main)
-            except Fault as fault:  # nobody can merge what cannot be read
+            except Fault as fault:  # what cannot be read cannot be merged
                 log.warning("branch not read commit=%s message=%s", oid, fault)
                 self._brought[oid] = _Brought()
         return self._brought[oid]
 
     def _read(self, oid: str, main: str) -> _Brought:
         commit = self.store.commit(oid)
-        # The service's branches have one commit; people's may have many.
+        # The service's branches have one commit; other branches may have many.
         bases = commit.parents[:1] if is_ours(commit) else self.store.merge_bases(main, oid)
         if not bases:
             return _Brought()
@@ -152,12 +154,12 @@ class Proposals:
         return _Brought(commit.author.email, bases[0], contents)
 
     def _still_open(self, brought: _Brought, paths: Sequence[str], main: str) -> list[str]:
-        """Those that nobody changed on main since: what was merged, however, is no proposal any more."""
+        """Paths not changed on main since: a merged proposal is not open any more."""
         changed = {path: self.store.last_change(main, path) for path in paths}
         return [p for p, by in changed.items() if by is None or self.store.is_ancestor(by, brought.base)]
 
     def opened(self, step: Step, landed: Landed) -> Landed:
-        """With its pull request, where there is a forge; a branch that only waits for one where it does not answer."""
+        """With its pull request if there is a forge; only the branch if the forge does not answer."""
         if self.address is None:
             return landed
         page = page_to_open(self.address, landed.branch)
@@ -177,7 +179,7 @@ def _workspaces(paths: Iterable[str]) -> list[str]:
 
 
 def branch_of(step: Step) -> str:
-    """Of the subject and of what tells the change from others like it."""
+    """The branch name: the subject, plus the key or request id."""
     subject = step.draft.message.split("\n", 1)[0]
     slug = re.sub(r"[^a-z0-9]+", "-", subject.lower()).strip("-")[:60].strip("-")
     own = (step.waiting.key or step.waiting.origin.id)[:12]

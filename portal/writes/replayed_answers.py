@@ -1,6 +1,6 @@
-"""The caller's own name for a change, and the first answer where that change is on main already.
+"""Idempotency keys: the first answer again, if its change is on main already.
 
-A route that looks for what it changes asks here first: what the first try took away is not there for the second.
+A route that looks up what it changes asks here first: the first try may have deleted what the second would look for.
 
 Held by tests/portal/test_replays.py.
 """
@@ -26,15 +26,15 @@ from schemas.rules.view import gpr_path
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """An idempotency key, and what is known of it."""
+    """An idempotency key and its result, if known."""
 
     key: str = ""
     landed: Landed | None = None
-    """The change is on main: nothing is to be looked at, or made, any more."""
+    """The change is on main: nothing must be looked up or made any more."""
 
 
 async def naming_of(caller: Asking, parts: Of, idempotency: IdempotencyKey = "") -> Naming:
-    """What the request's key says; ApiError 409 where it was used for something else."""
+    """The key of the HTTP request; ApiError 409 if it was used for something else."""
     return Naming(idempotency, await parts.writer.known(caller, idempotency))
 
 
@@ -42,7 +42,7 @@ Named = Annotated[Naming, Depends(naming_of)]
 
 
 def id_then(view: View, store: Store, commit: str, id_or_key: str) -> str:
-    """The id of a request that this commit of main changed, or took away; `id_or_key`: as its caller named it."""
+    """The id of a request that this commit of main changed or deleted; `id_or_key`: as the caller named it."""
     if "/" not in id_or_key:
         return id_or_key
     path, parent = gpr_path(*id_or_key.split("/", 1)), store.parent(commit)

@@ -1,6 +1,6 @@
-"""Changes on their way to the repository: what is asked of the writer, and what it answers. Values only.
+"""Changes on their way to the repository: what the writer is given, and what it answers. Values only.
 
-`portal.writes.writer` carries them: each change is one commit by its caller, several go in one push, and an answer
+`portal.writes.writer` carries them out: each change is one commit by its caller, one push takes several, and an answer
 means that the push has landed.
 """
 
@@ -18,44 +18,44 @@ Changes = Mapping[str, bytes | None]
 
 
 class Tree(Protocol):
-    """The files of main as they are when a change is made: with everything that was written before it."""
+    """The files of main when a change is made, including everything written before it."""
 
     def read(self, path: str) -> bytes | None:
         """A file's content; None: there is none."""
 
     def last(self, path: str) -> bytes | None:
-        """The last content of a request's file that reads well, there or before; None: none. Costs the commits back."""
+        """The last valid content of a request's file, now or earlier; None: none. Costs the commits back to it."""
 
     def below(self, folder: str) -> Sequence[str]:
-        """Paths of the files in that folder and in the folders within, sorted; `folder` has no `/` at its end."""
+        """Sorted paths of the files in that folder and its subfolders; `folder` has no trailing `/`."""
 
     def authors(self, path: str) -> Collection[str]:
-        """Addresses of whoever wrote a part of the file, since it was made. Costs the commits back to there."""
+        """Addresses of all authors of the file since it was created. Costs the commits back to there."""
 
 
 Make = Callable[[View, Tree], Changes]
-"""From what is there to the files to write. Called again when somebody else pushed in between; raises ApiError."""
+"""From the current state to the files to write. Called again if another push came between; raises ApiError."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
-    """A change that somebody asks for."""
+    """A change requested by a caller."""
 
     caller: Caller
     subject: str
-    """First line of the commit, and title of a pull request."""
+    """First line of the commit message, and title of a pull request."""
     make: Make
     idempotency: str = ""
-    """The caller's own name for this very change; empty: none. The same again gives the first answer again."""
+    """The caller's idempotency key; empty: none. A repeated call with it gets the first answer."""
     must_push: bool = False
-    """Whether it goes straight to main also where the project wants pull requests: idle GPUs cost."""
+    """Push it to main even if the project wants pull requests: idle GPUs cost money."""
     asks: bool = False
-    """Whether it is for an admin to merge, whoever asks."""
+    """An admin must merge it, even if the caller is an admin."""
 
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """Where the change is. With way `accepted` it is nowhere yet: `id` is how to follow it."""
+    """Where the change is. With way `accepted` it is not pushed yet: follow it by `id`."""
 
     way: Way
     commit: str = ""
@@ -66,16 +66,16 @@ class Landed:
 
 
 class Writer(Protocol):
-    """Carries changes, one after the other."""
+    """Carries out changes, one after the other."""
 
     async def submit(self, write: WriteRequest) -> Landed:
         """Returns when the push has landed. Raises ApiError: 403, 409 (what changed), 422 (what is invalid), 503."""
 
     async def known(self, caller: Caller, key: str) -> Landed | None:
-        """The first answer to that caller's change under that Idempotency-Key, where it is on main; None: it is not.
+        """The first answer to that caller's change under that Idempotency-Key, if it is on main; None: it is not.
 
-        Raises ApiError 409 where the key was used for something else.
+        Raises ApiError 409 if the key was used for something else.
         """
 
     def follow(self, id_: str, caller: Caller) -> Landed | None:
-        """What became of an accepted change; None: nobody of that caller's knows it."""
+        """The outcome of an accepted change; None: no change of this caller has that id."""

@@ -1,7 +1,7 @@
-"""One round of writes: what each write comes to on top of main and of those before it, and which of them have to wait.
+"""One round of writes: the result of each write on top of main and of earlier writes, and which writes must wait.
 
-A write is judged alone. Whatever looks wrong while others of the round stand before it, and are not pushed yet, is put
-off: it is looked at again when they have landed, so that nobody is refused because of a change that never came to be.
+Each write is judged alone. If it fails while unpushed changes of others lie below it, it is deferred until those have
+landed, so that no write is refused because of a change that never came to be.
 
 Held by tests/portal/writes/test_writer.py and tests/portal/test_writer_laws.py.
 """
@@ -31,25 +31,25 @@ from schemas.rules.problems import quoted
 
 MOST_SUBJECT = 200
 MOST_PROPOSED = 10
-"""Branches of one round: each is a push of its own, and those who push to main wait meanwhile."""
+"""Most branches per round: each is a push of its own, and pushes to main wait meanwhile."""
 MOST_OF_ONE = 5
-"""Of these, of one caller."""
+"""Most of these branches for one caller."""
 
 
 @dataclass(slots=True)
 class Waiting:
-    """A write whose caller waits."""
+    """A write whose caller waits for the answer."""
 
     write: WriteRequest
     origin: RequestOrigin
     turn: int
-    """What the writer had followed when it came."""
+    """The turn of main when the write came."""
     seen: str
-    """Commit of main that its caller may have looked at."""
+    """Commit of main that the caller may have seen."""
     since: datetime
     future: Future[Landed] = field(default_factory=Future)
     accepted: bool = False
-    """The caller was told to follow it; nobody waits any more."""
+    """The caller got `accepted` and follows the change by its id."""
 
     @property
     def key(self) -> str:
@@ -60,7 +60,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A write that came to a change."""
+    """A write turned into a change."""
 
     waiting: Waiting
     changes: Changes
@@ -70,28 +70,28 @@ class Step:
 
 @dataclass(slots=True)
 class RoundResult:
-    """What became of some writes; whoever is in none of these has their answer."""
+    """The result of a round; a write that is in none of these lists was answered."""
 
     pushed: list[Step] = field(default_factory=list)
     proposed: list[Step] = field(default_factory=list)
     deferred: list[Waiting] = field(default_factory=list)
     overflow: list[Waiting] = field(default_factory=list)
-    """Proposals for which this round has no room; whoever waits already comes before them."""
+    """Proposals beyond the limit of this round; they queue behind writes that wait already."""
     answered: list[tuple[Waiting, Landed]] = field(default_factory=list)
     refused: list[tuple[Waiting, Exception]] = field(default_factory=list)
 
 
-class _Deferred(Exception):  # noqa: N818 - no error: it is another's turn first
+class _Deferred(Exception):  # noqa: N818 - not an error: the write waits for the next round
     pass
 
 
-class _Overflow(Exception):  # noqa: N818 - no error either: the round is full
+class _Overflow(Exception):  # noqa: N818 - not an error: the round is full
     pass
 
 
 @dataclass(slots=True)
 class WriteRound:
-    """Sorts one round; `main_tree` has what is to be pushed when it is done."""
+    """Sorts one round; afterwards `main_tree` contains what is to be pushed."""
 
     main_tree: MainTree
     history: History
@@ -103,11 +103,11 @@ class WriteRound:
     _proposing: Counter[str] = field(default_factory=Counter)  # branches by caller
 
     def sort(self, batch: Sequence[Waiting]) -> RoundResult:
-        """All of them, first come first served."""
+        """Process all of them, in order of arrival."""
         taken: set[str] = set()
         for waiting in batch:
             if waiting.key and waiting.key in taken:
-                self.round.deferred.append(waiting)  # the same again: it gets the first one's answer
+                self.round.deferred.append(waiting)  # a repeated call: it gets the first one's answer
                 continue
             try:
                 self._one(waiting)
@@ -128,13 +128,13 @@ class WriteRound:
             return
         waiting.write = self._with_rights_of_now(waiting.write)
         if self._is_surely_proposed(waiting.write):
-            self._check_room(waiting)  # before anything is worked out for it
+            self._check_room(waiting)  # before any work is done for it
         base = BaseContent(self.main_tree, held_in(self.view), self._above)
         try:
             changes = self._changes(waiting, base)
             step, way = self._step(waiting, base, changes)
         except EgsError:
-            # A rule may look at any other document: only a round without changes so far is beyond doubt.
+            # A rule may look at any document, so a failure is certain only while the round has no changes yet.
             if self._above:
                 raise _Deferred from None
             raise
@@ -151,7 +151,7 @@ class WriteRound:
             self._by |= dict.fromkeys(changes, waiting.write.caller.email)
 
     def _with_rights_of_now(self, write: WriteRequest) -> WriteRequest:
-        """It may have waited for minutes, in which its key was deleted, or its caller taken out of a slice."""
+        """The write may have waited for minutes, in which its key was deleted or its caller removed from a slice."""
         known = write.caller
         if known.again is None:
             return write
@@ -161,7 +161,7 @@ class WriteRound:
             raise forbidden(f"nothing is changed, because meanwhile {error}") from error
         if found.email != known.email:
             raise forbidden(
-                f"nothing is changed, because the API key {known.key} is another person's meanwhile"
+                f"nothing is changed, because the API key {known.key} belongs to another person meanwhile"
             )
         return replace(write, caller=replace(found, name=known.name))
 
@@ -179,7 +179,7 @@ class WriteRound:
         email = waiting.write.caller.email
         made = waiting.write.make(self.view, base)
         changes = new_contents(base, made)
-        self._way(waiting, base, changes or made)  # whoever may not do it is told nothing else
+        self._way(waiting, base, changes or made)  # without permission the caller learns nothing else
         for path, data in changes.items():
             if self._by.get(path, email) != email:
                 raise _Deferred
@@ -195,7 +195,7 @@ class WriteRound:
         return goes(waiting.write, changes, base.read, None if project is None else project.spec)
 
     def _is_news(self, waiting: Waiting, last: Changed) -> bool:
-        """Whether somebody else changed it since the caller looked."""
+        """Whether another user changed it since the caller looked."""
         if last.turn <= waiting.turn or last.email == waiting.write.caller.email:
             return False
         return not self.main_tree.store.is_ancestor(last.commit, waiting.seen)
@@ -218,15 +218,15 @@ class WriteRound:
 
 
 def made_before(history: History, email: str, id_: str, key: str) -> Made | None:
-    """That caller's write on main of this very request, or under this key; `key`: a digest, empty: none."""
+    """That caller's write on main with this request id, or under this key; `key`: a digest, empty: none."""
     return history.of_id(email, id_) or (history.of_key(email, key) if key else None)
 
 
 def first_answer(origin: RequestOrigin, made: Made) -> Landed:
-    """The first answer again. ApiError 409 where the key was used for something else."""
+    """The first answer again. ApiError 409 if the key was used for something else."""
     if made.id != origin.id and origin.print and made.print != origin.print:
         raise conflict(
-            "this Idempotency-Key was used for another change already; take a new key for a new change",
+            "this Idempotency-Key was already used for another change; use a new key for each change",
             "IdempotencyKeyReused",
             {"commit": made.commit},
         )
@@ -234,13 +234,13 @@ def first_answer(origin: RequestOrigin, made: Made) -> Landed:
 
 
 def author_of(waiting: Waiting) -> Person:
-    """Whoever asked."""
+    """The caller."""
     caller = waiting.write.caller
     return Person(_plain(caller.name) or caller.email, caller.email)
 
 
 def message_of(waiting: Waiting) -> str:
-    """The commit's message: the subject, and trailers by which it is found again and vouched for."""
+    """The commit message: the subject, and trailers that identify the write and its author."""
     who = author_of(waiting)
     trailers = [f"{REQUEST_ID}: {waiting.origin.id}"]
     if waiting.key:
@@ -254,6 +254,6 @@ def _subject(text: str) -> str:
 
 
 def _plain(name: str) -> str:
-    """On one line, without what ends a name in a commit."""
+    """On one line, without characters that Git does not allow in a name."""
     kept = "".join(letter if letter.isprintable() and letter not in "<>" else " " for letter in name)
     return " ".join(kept.split())[:100]

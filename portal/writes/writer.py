@@ -1,11 +1,11 @@
-"""Carries what callers ask for to the repository: one thread, one commit for each write, many writes in one push.
+"""Carries callers' changes to the repository: one thread, one commit per write, many writes per push.
 
 What always holds:
-  * an answer means that the remote has the commit, whatever is killed afterwards;
-  * a write that is wrong fails alone; whoever loses the race for main is made again on what won;
-  * a push whose outcome nobody knows is settled by reading main again: a write that is there is answered, never made
-    a second time;
-  * what waits for somebody to merge it waits for main, too: it is pushed after what goes there, within the same budget.
+  * an answer means that the remote has the commit, whatever process is killed afterwards;
+  * an invalid write fails alone; after a lost race for main a write is made again on the new tip;
+  * after a push with unknown outcome main is read again: a write that is there is answered, never made a second
+    time;
+  * proposals wait for pushes to main: they are pushed afterwards, within the same budget.
 
 Held by tests/portal/writes/test_writer.py, test_writer_laws.py, test_crash.py and test_budget.py.
 """
@@ -47,27 +47,27 @@ from schemas.errors import EgsError, Fault
 log = logging.getLogger(__name__)
 
 TRIES = 30
-"""Lost races after which the callers are told to ask again."""
+"""Lost races before callers are refused."""
 MOST_AT_ONCE = 200
-"""Writes of one push."""
+"""Most writes in one push."""
 MOST_WAITING = 5000
-"""Writes that wait; more are sent away."""
+"""Most waiting writes; further ones are refused."""
 ANSWER_S = 25.0
-"""How long a caller waits for an answer; then it is said that nobody knows yet."""
+"""How long a caller waits for the outcome before it is answered as unknown."""
 PACE_S = 0.1
-"""Between the beginnings of two pushes: what comes meanwhile goes in one, and costs as much as one."""
+"""Time between two pushes: writes that come meanwhile share one push."""
 SHARED_PACE_S = 0.35
-"""The same while others push too: whoever loses the race has to read main before the next try, which takes as long."""
+"""The same while others push too: after a lost race main must be read again, which takes about as long."""
 SHARED_S = 5.0
-"""How long others are expected to go on."""
+"""How long others are expected to keep pushing."""
 PATIENCE = timedelta(seconds=5)
-"""What would have to wait longer for the forge's budget is answered `accepted`."""
+"""A write that would wait longer than this for the forge's budget is answered `accepted`."""
 SETTLE_S = (0.5, 1.0, 2.0, 4.0, 8.0)
-"""Pauses between looks at a remote that does not answer, after a push whose outcome is unknown."""
+"""Pauses between fetches from a remote that does not answer, after a push with unknown outcome."""
 
 
 class GroupWriter:
-    """See `writing.Writer`. `start` it; `stop` ends it when everything that waits is carried."""
+    """See `writing.Writer`. Call `start`; `stop` returns when all waiting writes are handled."""
 
     def __init__(
         self, store: Store, cache: DocumentCache, settings: PortalSettings, reader: Reader, clock: Clock
@@ -87,20 +87,19 @@ class GroupWriter:
         self._forging = ThreadPoolExecutor(2, thread_name_prefix="forge")
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
 
-    # -- what is asked of it ---------------------------------------------------------------------------------
+    # -- called by other threads -------------------------------------------------------------------------------
 
     async def submit(self, write: WriteRequest) -> Landed:
-        """See `writing.Writer.submit`."""
         waiting = self._queued(write)
         inner = asyncio.wrap_future(waiting.future)
         inner.add_done_callback(lambda done: done.cancelled() or done.exception())
         try:
-            # Whoever goes away takes nothing back: the change may be on its way already.
+            # A disconnected caller takes nothing back: the change may be on its way already.
             return await asyncio.wait_for(asyncio.shield(inner), ANSWER_S)
         except TimeoutError as error:
             id_ = waiting.origin.id
             text = (
-                "the repository did not answer whether the change arrived; look for it, or ask again with the same "
+                "the repository did not confirm whether the change arrived; look for it, or try again with the same "
                 "Idempotency-Key"
             )
             raise ApiError(
@@ -108,7 +107,7 @@ class GroupWriter:
             ) from error
 
     def follow(self, id_: str, caller: Caller) -> Landed | None:
-        """See `writing.Writer.follow`; any replica knows what landed. Raises what refused it, where that was here."""
+        """Any replica knows what landed. Raises the refusal, if this replica knows it."""
         what = self._outcomes.of(id_, caller.email)
         if what is not None and not is_accepted(what):
             if isinstance(what, Exception):
@@ -121,7 +120,6 @@ class GroupWriter:
         return what if isinstance(what, Landed) else None
 
     async def known(self, caller: Caller, key: str) -> Landed | None:
-        """See `writing.Writer.known`."""
         if not key:
             return None
         await asyncio.to_thread(self._follow_main)
@@ -135,11 +133,11 @@ class GroupWriter:
             self._history.follow(tip)
 
     def start(self) -> None:
-        """Carry from now on; returns at once."""
+        """Start the thread; returns at once."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Take nothing more; returns when everything that waits was carried, or told that it was not."""
+        """Accept nothing more; returns when every waiting write was carried out or refused."""
         with self._news:
             self._ended = True
             self._news.notify()
@@ -148,7 +146,7 @@ class GroupWriter:
         self._forging.shutdown(wait=True)
 
     def wake(self) -> None:
-        """Look at the time again: for clocks that are set."""
+        """Check the clock again: for clocks that are set by hand."""
         with self._news:
             self._news.notify()
 
@@ -158,14 +156,14 @@ class GroupWriter:
         waiting = Waiting(write, origin, turn, self._reader.view().main, self._clock.now())
         with self._news:
             if self._ended:
-                raise unavailable("the portal is ending; ask again, another replica answers")
+                raise unavailable("the portal is shutting down; try again, another replica answers")
             if len(self._queue) >= MOST_WAITING:
-                raise unavailable(f"{MOST_WAITING} changes wait already; ask again")
+                raise unavailable(f"{MOST_WAITING} changes wait already; try again later")
             self._queue.append(waiting)
             self._news.notify()
         return waiting
 
-    # -- its thread ------------------------------------------------------------------------------------------
+    # -- the reader's thread -----------------------------------------------------------------------------------
 
     def _run(self) -> None:
         while (batch := self._taken()) is not None:
@@ -180,12 +178,12 @@ class GroupWriter:
                 self._give_up(batch, error)
 
     def _give_up(self, batch: Sequence[Waiting], error: Exception) -> None:
-        self._is_doubtful = True  # what was tried may be half there
+        self._is_doubtful = True  # tried changes may be left half applied
         for waiting in batch:
             self._answer(waiting, error)
 
     def _taken(self) -> list[Waiting] | None:
-        """The next writes, when the budget allows a push; None: it is over."""
+        """The next writes, when the budget allows a push; None: the writer ends."""
         with self._news:
             while True:
                 now = self._clock.now()
@@ -202,7 +200,7 @@ class GroupWriter:
                     self._accept()
                 self._news.wait(None if until is None else max(0.01, (until - now).total_seconds()))
         self._give_up(
-            list(self._queue), unavailable("the portal ended before the change was pushed; ask again")
+            list(self._queue), unavailable("the portal ended before the change was pushed; try again")
         )
         self._queue.clear()
         return None
@@ -225,7 +223,7 @@ class GroupWriter:
                 waiting.future.set_result(landed)
 
     def _carry(self, batch: list[Waiting]) -> None:
-        """Until each has an answer, or waits for the next round."""
+        """Until each write has an answer or waits for the next round."""
         left = batch
         for _ in range(TRIES):
             main_tree = self._tip_tree()
@@ -236,11 +234,11 @@ class GroupWriter:
             if outcome is Outcome.COMMITTED:
                 self._propose_all(found.proposed, main_tree.tip)
                 return
-            # They were made on top of what did not arrive as it was.
+            # They were made on top of changes that did not land.
             left += [step.waiting for step in found.proposed]
             if not left:
                 return
-        self._give_up(left, unavailable(f"others pushed to main {TRIES} times in a row; ask again"))
+        self._give_up(left, unavailable(f"others pushed to main {TRIES} times in a row; try again"))
 
     def _tell(self, found: RoundResult) -> None:
         with self._news:
@@ -252,10 +250,12 @@ class GroupWriter:
             self._answer(waiting, error)
 
     def _tip_tree(self) -> MainTree:
-        """Main as it was fetched last, read up to its tip."""
+        """Main as fetched last, read up to its tip."""
         tip = self._store.tips().get(self._main) or self._store.fetch([self._main]).get(self._main)
         if tip is None:
-            raise unavailable(f"the repository has no branch {self._main}; `egs init` writes the first files")
+            raise unavailable(
+                f"the repository has no branch {self._main}; create the first files with `egs init`"
+            )
         if self._main_tree is None or self._is_doubtful:
             old, self._is_doubtful = self._main_tree, False
             at = tip if old is None else old.tip
@@ -268,11 +268,11 @@ class GroupWriter:
         return self._main_tree
 
     def _is_recorded(self, path: str) -> bool:
-        """Whether the controller accepted the request of that file, as its status was read last."""
+        """Whether the controller accepted the request of that file, by the latest status."""
         return recorded(self._reader.view().facts.requests)(path)
 
     def _push(self, main_tree: MainTree, steps: list[Step]) -> tuple[Outcome, list[Waiting]]:
-        """How it ended, and those that have to be made again."""
+        """The outcome, and the writes that must be made again."""
         if not steps:
             return Outcome.COMMITTED, []
         oids = self._store.write_all(chain(main_tree.tip, [step.draft for step in steps]))
@@ -301,11 +301,11 @@ class GroupWriter:
             (step.waiting, Landed("pushed", oid, id=step.waiting.origin.id))
             for oid, step in zip(oids, steps, strict=True)
         ]
-        # Whoever reads on the heels of the answer finds their own write.
+        # Answered after the reader has seen the commit: a caller who reads next finds their own write.
         self._reader.look(partial(self._answer_all, answers))
 
     def _keep_read(self, steps: Sequence[Step]) -> None:
-        """What was parsed here the reader need not parse again: it looks into the same cache."""
+        """Put the parsed documents into the cache that the reader shares."""
         written = ((path, data) for step in steps for path, data in step.changes.items() if data is not None)
         found = (cached_text(path, data) for path, data in written)
         self._cache.put_many(dict(text for text in found if text is not None))
@@ -315,7 +315,7 @@ class GroupWriter:
             self._answer(waiting, landed)
 
     def _fetched(self, left: Sequence[Waiting]) -> bool:
-        """Whether main was read again; if not for a while, nobody knows what became of these, and they are told so."""
+        """Whether main was read again; if that fails for a while, the callers are answered "unknown"."""
         for pause_s in (*SETTLE_S, None):
             try:
                 self._store.fetch([self._main])
@@ -326,7 +326,7 @@ class GroupWriter:
                 self._pause(pause_s)
             else:
                 return True
-        text = "the repository did not answer whether the change arrived; ask again with the same Idempotency-Key"
+        text = "the repository did not confirm whether the change arrived; try again with the same Idempotency-Key"
         for waiting in left:
             data = {"id": waiting.origin.id}
             self._answer(
@@ -339,14 +339,14 @@ class GroupWriter:
         threading.Event().wait(seconds)
 
     def _refused(self, steps: Sequence[Step]) -> None:
-        """The server said no: to all of them, or because of one. Each is tried alone; then it is that one's answer."""
+        """The server refused the push: all of it, or one commit. Each write is pushed alone to find out."""
         if len(steps) > 1:
             for step in steps:
                 self._carry([step.waiting])
             return
         (step,) = steps
         if self._settings.base.forge is not None and not step.waiting.write.must_push:
-            # Whatever the budget says: it would be tried on main again, and again refused.
+            # Regardless of the budget: another push to main would be refused again.
             if self._looked(steps):
                 self._propose(step, self._tip_tree().tip)
             return
@@ -356,7 +356,7 @@ class GroupWriter:
         self._answer(step.waiting, ApiError(HTTPStatus.FORBIDDEN, "PushRefused", text))
 
     def _propose_all(self, steps: Sequence[Step], tip: str) -> None:
-        """As many as the budget has left; the others come behind all who wait."""
+        """Within the budget; the rest go to the end of the queue."""
         if not steps or not self._looked(steps):
             return
         for number, step in enumerate(steps):
@@ -367,7 +367,7 @@ class GroupWriter:
             self._propose(step, tip)
 
     def _looked(self, steps: Sequence[Step]) -> bool:
-        """Whether it is known which branches are there; else these have their answers."""
+        """Whether the remote's branches could be read; if not, these writes are answered with the error."""
         try:
             self._proposals.look()
         except EgsError as error:

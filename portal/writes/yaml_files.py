@@ -1,4 +1,4 @@
-"""New documents, and edits of people's own: what differs is changed, every other byte stays. Pure.
+"""New documents, and edits of existing ones that change only what differs. Pure.
 
 Held by tests/portal/writes/test_yaml_files.py.
 """
@@ -22,18 +22,18 @@ Kind = TypeVar("Kind", bound=Document)
 
 
 def new_document(kind: str, name: str, spec: Mapping[str, Any]) -> bytes:
-    """The file of a document with these fields; what is None is left out."""
+    """The file of a document with these fields; None values are left out."""
     given = {field: value for field, value in spec.items() if value is not None}
     return dump({"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": given}).encode()
 
 
 def fields_of(model: BaseModel) -> dict[str, Any]:
-    """What a file says of it: fields as files name them, without those that say nothing new."""
+    """The fields of a model under their file names, without defaults."""
     return model.model_dump(mode="json", by_alias=True, exclude_defaults=True)
 
 
 def with_changes(data: bytes, place: Field, old: BaseModel, new: BaseModel) -> bytes:
-    """The document with what differs between the two below `place`; a value that became its default leaves the file."""
+    """The document with the differences below `place`; a value that became its default is removed from the file."""
     before, after = fields_of(old), fields_of(new)
     for field in sorted(before.keys() | after.keys()):
         if before.get(field) != after.get(field):
@@ -42,16 +42,16 @@ def with_changes(data: bytes, place: Field, old: BaseModel, new: BaseModel) -> b
 
 
 def standing(tree: Tree, path: str, kind: type[Kind]) -> tuple[bytes, Kind] | None:
-    """The file there and what it says; None: there is none. ApiError 409 for one that cannot be read."""
+    """The file and its document; None: there is none. ApiError 409 if it cannot be read."""
     data = tree.read(path)
     if data is None:
         return None
     found = read_document(path, data)
     if isinstance(found, kind):
         return data, found
-    raise conflict(f"{path} does not read as it is: {_said(found)}; mend the file in the repository first")
+    raise conflict(f"{path} cannot be read: {_said(found)}; first repair the file in the repository")
 
 
 def _said(found: object) -> str:
     problems = [p.message for p in found if isinstance(p, Problem)] if isinstance(found, tuple) else []
-    return "; ".join(problems[:3]) or "it is of another kind"
+    return "; ".join(problems[:3]) or "it is a document of another kind"

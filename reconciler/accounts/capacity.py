@@ -1,10 +1,10 @@
-"""How many more nodes of a shape would bring waits under a target: recent requests, replayed with more nodes. Pure.
+"""How many more nodes of a shape bring waits under a target: recent requests, replayed with more nodes. Pure.
 
-Replays go through the real planner in simulated time (`scheduler.replay`); the number is found by doubling and
-then halving, for a wait is shorter with more nodes but for the odd request that is unlucky.
+Replays use the real planner in simulated time (`scheduler.replay`); the number is found by doubling and then
+bisecting, since waits shrink with more nodes except for rare cases.
 
-Held by tests/reconciler/accounts/test_capacity.py: with the nodes that are named the target is met, with one fewer
-it is not.
+Held by tests/reconciler/accounts/test_capacity.py: the reported number meets the target, one node fewer does
+not.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from scheduler.replay.trace import Trace
 from scheduler.snapshot import Pool, PoolKey
 
 MOST_REPLAYED = 2000
-"""Requests that are replayed, the newest: one replay of so many takes seconds."""
+"""The newest requests are replayed, at most this many: one such replay takes seconds."""
 FEWEST = 10
-"""Of fewer requests one in ten is nobody."""
+"""With fewer requests a p90 is meaningless."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """With so many more nodes, nine of ten waited at most `p90_s`; None: not all of them ever started."""
+    """With this many more nodes, 90 % waited at most `p90_s`; None: some never started."""
 
     nodes: int
     p90_s: int | None
@@ -33,7 +33,7 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`tried` has every number that was replayed, fewest first; `nodes` None: not even the most are enough."""
+    """`tried` has every replayed number in ascending order; `nodes` None: even the maximum is not enough."""
 
     requests: int
     pool: PoolKey
@@ -42,7 +42,7 @@ class Answer:
 
 
 def needed(trace: Trace, shape: str, target_s: int, most: int) -> Answer | None:
-    """The fewest nodes to be added to the largest pool of the shape; None: too few requests, or no such pool."""
+    """The fewest nodes to add to the largest pool of the shape; None: too few requests, or no such pool."""
     pools = [key for key, pool in trace.pools.items() if pool.gpu_shape == shape]
     pool = max(pools, key=lambda key: (len(trace.pools[key].nodes), key), default=None)
     recent = replace(trace, arrivals=trace.arrivals[-MOST_REPLAYED:])
@@ -62,7 +62,7 @@ def needed(trace: Trace, shape: str, target_s: int, most: int) -> Answer | None:
 
 
 def fewest(enough: Callable[[int], bool], most: int) -> int | None:
-    """The least number from 0 to `most` that is enough, where more is never less than enough; None: none is."""
+    """The smallest number from 0 to `most` that is enough, if `enough` is monotonic; None: none is."""
     if enough(0):
         return 0
     low, high = 0, 1
@@ -91,7 +91,7 @@ def _with_nodes(pool: Pool, nodes: int) -> Pool:
 
 
 def p90(records: Iterable[Record], keys: frozenset[str]) -> int | None:
-    """The wait that nine in ten of these requests had at most (the nearest rank); None: it is one that never ended."""
+    """The 90th percentile of the waits (nearest rank); None: that request never started."""
     waits = sorted(
         (record.wait if record.wait is not None else 1 << 60) for record in records if record.key in keys
     )

@@ -1,8 +1,9 @@
-"""GPU-hours of calendar months (UTC): what leases took where, in the ledger and under way. Pure.
+"""GPU-hours per calendar month (UTC): what leases used where, in the ledger and running. Pure.
 
-A month has the leases that begin in it. What is counted is what was asked for: grace is free, and what an early end
-leaves over is given back by itself, because the ledger gets what was used. The rest of a lease that was cut short for
-somebody else, or lost its nodes, is no new one: it stays in the month of its start, and nobody else gets its hours.
+A lease counts in the month in which it begins, with the requested duration: extensions are free, and time
+saved by an early end is returned, because the ledger gets the actual usage. The remaining time of an evicted
+request, or of one that lost its nodes, is not a new lease: it stays in the month of the original start, and
+its hours stay reserved.
 
 Held by tests/reconciler/accounts/test_monthly_limits.py and tests/cases/reconciler/limits.yaml.
 """
@@ -22,17 +23,17 @@ from schemas.status.usage import MonthSpent, UsageRecord
 HOUR = timedelta(hours=1)
 HOUR_S = 3600
 SLACK = 1e-6
-"""GPU-hours: what adding up leaves over."""
+"""GPU-hours: tolerance for rounding."""
 MINUTE = timedelta(minutes=1)
 KEPT_MONTHS = 13
 BEYOND_QUOTA = "MonthlyQuotaExceeded"
-"""The reason of an approval whose hours do not count against the quota of others."""
+"""The reason of an approval whose hours do not count against the quota."""
 HOLDS = frozenset({Phase.PROVISIONING, Phase.PROVISIONED, Phase.RELEASING})
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """GPU-hours in one place; `approved` are those that an admin allowed beyond the quota."""
+    """GPU-hours in one place; `approved` were approved beyond the quota."""
 
     cluster: str
     gpu_shape: str
@@ -51,29 +52,29 @@ def hours(nodes: int, gpus_per_node: int, duration: timedelta) -> float:
 
 
 def whole(gpu_hours: float) -> float:
-    """Without what rounding left over: leases last whole seconds, and four places tell GPU-seconds apart."""
+    """Without rounding errors: leases last whole seconds, and four decimals distinguish GPU-seconds."""
     return round(gpu_hours * HOUR_S) / HOUR_S
 
 
 def is_beyond_quota(status: GPRStatus) -> bool:
-    """Whether an admin let it in although the month's quota was taken."""
+    """True if an admin let it in although the month's quota was used up."""
     return status.approval is not None and BEYOND_QUOTA in status.approval.reasons
 
 
 def owed(status: GPRStatus) -> timedelta:
-    """What of its duration no lease that is over took: all that bounds per month may still count of it."""
+    """The part of its duration not used by ended leases: the most that monthly limits may still count."""
     return max(timedelta(), status.accepted_spec.duration - status.served)
 
 
 def served_until(status: GPRStatus, until: datetime) -> timedelta:
-    """`served` once the lease that it has is left at that instant, in whole minutes as `remaining` is."""
+    """`served` if the present lease ends at that time, in whole minutes like `remaining`."""
     assert status.start_time is not None
     begun_minutes = -(max(timedelta(), until - status.start_time) // -MINUTE)
     return min(status.accepted_spec.duration, status.served + begun_minutes * MINUTE)
 
 
 def returning(status: GPRStatus) -> Charge | None:
-    """The charge of a request whose lease was cut short for no wish of its own: it goes where that lease counts."""
+    """The charge of a request whose lease was cut short by others: it counts where that lease counts."""
     if status.charge is None or status.start_time is None:
         return status.charge
     return status.charge.edited(month=month_in(status, status.start_time))
@@ -86,7 +87,7 @@ def month_in(status: GPRStatus, start: datetime) -> str:
 
 
 def under_way(status: GPRStatus, month: str, wanted: Wanted) -> Taken | None:
-    """What a request that holds nodes takes of that month; None when its lease began before it, or it holds none."""
+    """What a request that holds nodes uses of that month; None if its lease began earlier, or it holds none."""
     held, start = status.assignment, status.start_time or status.estimated_start_time
     end = status.end_time or status.estimated_end_time
     if status.phase not in HOLDS or held is None or start is None or end is None:
@@ -98,7 +99,7 @@ def under_way(status: GPRStatus, month: str, wanted: Wanted) -> Taken | None:
 
 
 def rest_under_way(status: GPRStatus, rest: timedelta, month: str, wanted: Wanted) -> Taken | None:
-    """Of what is under way, the rest for which a request that makes room comes back."""
+    """The part of a running lease that an evicted request returns for."""
     found = under_way(status, month, wanted)
     if found is None or status.assignment is None:
         return None
@@ -107,14 +108,14 @@ def rest_under_way(status: GPRStatus, rest: timedelta, month: str, wanted: Wante
 
 
 def _kept(status: GPRStatus) -> timedelta:
-    """What is left to a request that is sent away, while its nodes are being cleaned: it comes back for it."""
+    """The remaining time of an evicted request whose nodes are being cleaned: it returns for it."""
     is_sent = status.eviction is not None and status.eviction.reason == "Preempted"
     left = status.remaining if status.phase is Phase.RELEASING and is_sent else None
     return left or timedelta()
 
 
 def spent_in(record: UsageRecord | None, month: str) -> Iterator[Taken]:
-    """What the ledger has of that month."""
+    """What the ledger has for that month."""
     for row in () if record is None else record.spent:
         if row.month == month:
             yield Taken(row.cluster, row.gpu_shape, whole(row.gpu_hours), whole(row.approved))
@@ -123,9 +124,9 @@ def spent_in(record: UsageRecord | None, month: str) -> Iterator[Taken]:
 def with_spent(
     before: Facts, requests: Mapping[str, GPRStatus], usage: Mapping[str, UsageRecord], wanted: Wanted
 ) -> dict[str, UsageRecord]:
-    """The ledger with the hours of every lease that was left between `before` and `requests`, where it was.
+    """The ledger with the hours of every lease that ended between `before` and `requests`.
 
-    To be called with the ledger that has those leases' costs already: only their slices are looked at.
+    Call it with the ledger that has those leases' costs already: only their slices are processed.
     """
     counted = {name for name, record in usage.items() if before.usage.get(name) is not record}
     found = dict(usage)
@@ -141,7 +142,7 @@ def with_spent(
 
 
 def _left(status: GPRStatus, old: GPRStatus, wanted: Wanted) -> tuple[str, Taken] | None:
-    """Month, place and hours of a lease that `old` had and that is over in `status`."""
+    """Month, place and hours of a lease in `old` that has ended in `status`."""
     held, start = old.assignment, old.start_time or old.estimated_start_time
     if held is None or start is None or status.cost is None:
         return None

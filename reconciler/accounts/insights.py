@@ -1,7 +1,7 @@
-"""What requests that are over have shown: rolled up for people, and kept row by row to learn from. Pure.
+"""Statistics of finished requests: aggregated for people, and row by row to learn from. Pure.
 
-A request counts once, when it is over; the rest follows from statuses and is left to readers, so that nothing is
-written only because time passes. Rows and roll-ups are bounded, and outlive the files of requests.
+A request counts once, when it finishes; everything else follows from statuses and is left to readers, so that
+nothing is written just because time passes. Rows and aggregates are bounded, and outlive the requests' files.
 """
 
 from __future__ import annotations
@@ -26,24 +26,25 @@ from schemas.status.insights import DayTally, EndedRecord, FirstEstimate, Insigh
 
 EMPTY = Insights(metadata=Metadata(name="insights"))
 KEPT_DAYS = 14
-"""Days of rows that are learnt from."""
+"""Days of rows to learn from."""
 MOST_ROWS = 3000
-"""Rows of one day; about 150 bytes each, so that a file stays under 1 MB. Beyond it the oldest of the day go."""
+"""Rows of one day; about 150 bytes each, so a file stays under 1 MB. Beyond it the day's oldest are dropped.
+"""
 MOST_LEARNT = 5000
-"""Rows that are learnt from, the newest."""
+"""Rows to learn from, the newest."""
 ROLLED_DAYS = 92
 MOST_NAMES = 500
-"""Slices and shapes that are rolled up one by one; the least active go first."""
+"""Slices and shapes aggregated by name; the least active are dropped first."""
 MARKS_S = (60, 600, 3600, 4 * 3600, 12 * 3600, 86_400, 3 * 86_400, 7 * 86_400)
-"""Bounds of the counted waits."""
+"""Bucket bounds of the waits."""
 NEVER = "-"
-"""The shape of what never had nodes."""
+"""The shape of a request that never had nodes."""
 _T = TypeVar("_T", bound=Tally)
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A request that is over."""
+    """A finished request."""
 
     filed: int
     start: int | None
@@ -58,7 +59,7 @@ class Ended:
     drawn: Drawn | None
 
     def row(self) -> str:
-        """As it is kept."""
+        """The stored form."""
         out = io.StringIO()
         planned = "" if self.planned is None else self.planned
         spread = ("", "", "") if self.drawn is None else (self.drawn.p10, self.drawn.p50, self.drawn.p90)
@@ -70,7 +71,7 @@ class Ended:
 
 
 def ended_of(row: str) -> Ended | None:
-    """The inverse of `Ended.row`; None when somebody broke it."""
+    """The inverse of `Ended.row`; None for an invalid row."""
     try:
         cells = next(csv.reader([row]))
         filed, start, slice_, shape, nodes, duration, used, priority, pools, planned, *spread = cells
@@ -96,7 +97,7 @@ def ended_of(row: str) -> Ended | None:
 def with_ended(
     before: Facts, after: Mapping[str, GPRStatus], wanted: Wanted, at: datetime
 ) -> tuple[Insights | None, Mapping[str, EndedRecord]]:
-    """Insights and rows with every request added that was not over before and is now."""
+    """Insights and rows, with every request added that finished between the two."""
     over = [
         status
         for key in sorted(changed(before.requests, after))
@@ -120,7 +121,7 @@ def _rows(ended: Mapping[str, EndedRecord], day: str) -> tuple[str, ...]:
 
 
 def _ended(status: GPRStatus, wanted: Wanted, at: datetime) -> Ended:
-    """One row for all leases of a request that was queued again: its first start, and all that it was served."""
+    """One row for all leases of a requeued request: its first start, and its total time."""
     spec, held = status.accepted_spec, status.assignment
     pools, used, first = _pools(status, wanted), time_used(status, at), first_of(status)
     place = (pools[0] if pools else None) if held is None else (held.cluster, held.pool)
@@ -141,7 +142,7 @@ def _ended(status: GPRStatus, wanted: Wanted, at: datetime) -> Ended:
 
 
 def time_used(status: GPRStatus, at: datetime) -> timedelta | None:
-    """How long it held nodes, in all of its leases together, until they ended or `at`; None: it never ran."""
+    """How long it held nodes in all its leases together, until their end or `at`; None: it never ran."""
     start = status.start_time if status.assignment is not None else None
     if start is None:
         return status.served or None
@@ -149,14 +150,16 @@ def time_used(status: GPRStatus, at: datetime) -> timedelta | None:
 
 
 def _first_start(status: GPRStatus) -> int | None:
-    """As long after its filing as it waited, where it was queued again since; None: it never ran."""
+    """Its wait before the first start, added to its filing time, if it was requeued since; None: it never
+    ran.
+    """
     if status.start_time is not None and status.assignment is not None and not status.served:
         return seconds(status.start_time)
     return None if status.waited_s is None else seconds(status.filed_at) + status.waited_s
 
 
 def _pools(status: GPRStatus, wanted: Wanted) -> tuple[PoolKey, ...]:
-    """Where it could have run, as far as its shape and clusters say: what it competes for when it comes again."""
+    """Where it could have run by shape and clusters: the pools it competes for if filed again."""
     spec = status.accepted_spec
     slice_ = wanted.slices.get(spec.slice)
     clusters = spec.clusters or (() if slice_ is None else slice_.clusters)
@@ -172,14 +175,14 @@ def _pools(status: GPRStatus, wanted: Wanted) -> tuple[PoolKey, ...]:
 
 
 def first_of(status: GPRStatus) -> FirstEstimate | None:
-    """What it was told first, if that was for the place and the lease that it has; who was requeued is no measure."""
+    """Its first estimate, if that was for its present position and lease; None for a requeued request."""
     first = status.first_estimate
     known = first is not None and first.filed_at == status.filed_at and status.remaining is None
     return first if known else None
 
 
 def drawn_of(first: FirstEstimate) -> Drawn | None:
-    """What was drawn for it; None: nothing was."""
+    """The forecast drawn for it; None: there was none."""
     return Drawn(*(seconds(at) for at in first.drawn)) if len(first.drawn) == 3 else None
 
 
@@ -241,7 +244,7 @@ def _tally(status: GPRStatus, ended: Ended, wanted: Wanted) -> Tally:
 
 
 def bucket(wait_s: int) -> int:
-    """Which of the counted waits this is."""
+    """The bucket of a wait."""
     return sum(wait_s > mark for mark in MARKS_S)
 
 
@@ -255,7 +258,7 @@ def _with_accuracy(ran: Tally, first: FirstEstimate, start: int) -> Tally:
 
 
 def added(old: _T, one: Tally) -> _T:
-    """Both together."""
+    """The sum of both."""
     sums: dict[str, object] = {}
     for name in Tally.model_fields:
         mine, other = getattr(old, name), getattr(one, name)
@@ -267,7 +270,7 @@ def added(old: _T, one: Tally) -> _T:
 
 
 def _held(status: GPRStatus, ended: Ended, wanted: Wanted) -> dict[str, float]:
-    """GPU-hours that it held on each day (UTC), of the last that are rolled up; several leases count as the last."""
+    """GPU-hours that it held on each aggregated day (UTC); several leases count as the last."""
     if ended.start is None:
         return {}
     gpus, found = gpus_of(status, wanted), {}

@@ -1,4 +1,4 @@
-"""What slices used and what it cost, counted once, when a lease is left. Pure.
+"""What slices used and what it cost, counted once, at the end of a lease. Pure.
 
 Held by tests/reconciler/accounts/test_ledger.py.
 """
@@ -24,9 +24,10 @@ HOUR = 3600
 def with_finished(
     before: Facts, after: Mapping[str, GPRStatus], project: ProjectSpec, at: datetime
 ) -> dict[str, UsageRecord]:
-    """The ledger with every lease added that ended between the two, also of requests that queue again.
+    """The ledger with every lease added that ended between the two, including leases of requeued requests.
 
-    A status' cost changes only when a lease is left, and holds the earlier leases too: what it grew by is the lease.
+    A status' cost changes only when a lease ends, and includes earlier leases: the increase is the lease's
+    cost.
     """
     usage = dict(before.usage)
     for key in sorted(changed(before.requests, after)):
@@ -59,7 +60,7 @@ def _added(record: UsageRecord, cost: Cost, was: Cost | None, month: str) -> Usa
 
 
 def _span(status: GPRStatus, old: GPRStatus | None, at: datetime) -> tuple[datetime, datetime]:
-    """When the lease that was left had its nodes; one that goes back to the queue has forgotten its own."""
+    """When the ended lease had its nodes; a requeued request no longer has these fields."""
     started = status.start_time or (None if old is None else old.start_time) or at
     ended = at if status.end_time is None else min(status.end_time, at)
     return min(started, ended), ended
@@ -68,7 +69,7 @@ def _span(status: GPRStatus, old: GPRStatus | None, at: datetime) -> tuple[datet
 def _counted(
     record: UsageRecord, gpu_hours: float, when: tuple[datetime, datetime, datetime], fairness: Fairness
 ) -> UsageRecord:
-    """What fairness reads: all that was used, decayed until now; `when` is the lease's begin and end, and now."""
+    """The usage that fairness reads, decayed until now; `when` is the lease's begin and end, and now."""
     begin, end, now = (instant.timestamp() for instant in when)
     half_life, at = fairness.half_life.total_seconds(), when[2]
     age = 0.0 if record.at is None else now - record.at.timestamp()

@@ -1,13 +1,13 @@
-"""Who is let in where a slice's GPU-hours of a month, or its requests in the queue, are bounded. Pure.
+"""Which requests are let in where a slice's monthly GPU-hours, or its queued requests, are limited. Pure.
 
-A month's bound counts the leases that begin in it and everything that waits: a request is charged in full when it is
-let in, and its charge goes with it until it has nodes. Who was let in stays so: a charge never grows, so only a
-policy that changed can take the place away again, and then from the newest. Who does not fit waits outside, with no
-start, until there is room. Whoever was sent away comes back to the place and to the hours that it had.
+A monthly limit counts the leases that begin in the month and all queued requests: a request is charged in
+full when it is let in, until it has nodes. A request stays in once let in: charges never grow, so only a
+changed policy can push requests out again, newest first. A request that does not fit waits outside, without a
+start, until there is room. An evicted request keeps its position and its hours.
 
 Held by tests/reconciler/accounts/test_monthly_limits.py and tests/cases/reconciler/limits.yaml:
-  * what is charged and used of a month is never beyond a limit that was in force all along;
-  * who was let in stays in while the policy stays.
+  * the charges and usage of a month never exceed a limit that was in force all along;
+  * a request that was let in stays in while the policy is unchanged.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ _MAY_TAKE = "its slice may take"
 
 
 def bounded_slices(wanted: Wanted) -> frozenset[str]:
-    """Slices in which requests have to be let in one after the other."""
+    """Slices whose requests are let in one after the other."""
     return frozenset(name for name, slice_ in wanted.slices.items() if is_bounded(slice_))
 
 
 def is_bounded(slice_: SliceSpec) -> bool:
-    """Whether its hours of a month, or its requests in the queue, have a bound."""
+    """True if its monthly hours, or its queued requests, are limited."""
     return slice_.limits.max_waiting is not None or bool(hour_bounds(slice_))
 
 
@@ -78,7 +78,9 @@ def bounded_outcomes(
 
 
 def _turn_of(key: str, status: GPRStatus) -> tuple[object, ...]:
-    """Who is in stays in, then who has a promise; what an admin allowed beyond the quota takes nobody's place."""
+    """Requests already in come first, then promised ones; those approved beyond the quota come last, as they
+    take no room.
+    """
     has_word = status.approval is not None and status.approval.decision == "approve"
     return (status.charge is None, status.estimated_start_time is None, has_word, status.filed_at, key)
 
@@ -95,7 +97,7 @@ class Want:
     gpu_hours: float
 
     def is_under(self, bound: HourBound) -> bool:
-        """Whether the bound counts them."""
+        """True if the limit counts them."""
         return bound.covers(self.cluster, self.gpu_shape)
 
 
@@ -109,7 +111,7 @@ def _most(wants: Wants, bound: HourBound) -> float:
 
 @dataclass(slots=True)
 class Account:
-    """What a slice has taken of its month so far, by bound, and how many of its requests are in the queue."""
+    """What a slice has used of its month so far, by limit, and how many of its requests are queued."""
 
     slice_: SliceSpec
     month: str
@@ -118,18 +120,18 @@ class Account:
     waiting: int = 0
 
     def left(self, bound: HourBound) -> float:
-        """GPU-hours that are not taken."""
+        """GPU-hours that are still available."""
         return bound.gpu_hours - self.taken.get(bound, 0.0)
 
     def take(self, wants: Wants, *, beyond_quota: bool, instead_of: Wants = NOTHING) -> None:
-        """Charge a request in every place where it may run: the most that it can hold there."""
+        """Charges a request in every pool where it may run, with the most that it can hold there."""
         for bound in self.bounds:
             if bound.is_hard or not beyond_quota:
                 more = _most(wants, bound) - _most(instead_of, bound)
                 self.taken[bound] = self.taken.get(bound, 0.0) + more
 
     def has_room(self, now: Wants, wider: Wants, *, beyond_quota: bool) -> bool:
-        """Whether a request that is charged for some pools could be so for more."""
+        """True if a request charged for some pools could also be charged for more."""
         return all(
             _most(wider, bound) - _most(now, bound) <= self.left(bound) + SLACK
             for bound in self.bounds
@@ -137,14 +139,14 @@ class Account:
         )
 
     def over(self, want: Want) -> tuple[HourBound, ...]:
-        """The bounds that a request would break in that pool."""
+        """The limits that a request would exceed in that pool."""
         return tuple(b for b in self.bounds if want.is_under(b) and want.gpu_hours > self.left(b) + SLACK)
 
 
 def account_of(
     name: str, own: Iterable[GPRStatus], record: UsageRecord | None, known: tuple[Wanted, datetime]
 ) -> Account:
-    """The account before anybody of those who wait is let in: the ledger, and what holds nodes."""
+    """The account before any waiting request is let in: the ledger, and the running leases."""
     wanted, month = known[0], month_of(known[1])
     slice_ = wanted.slices[name]
     account = Account(slice_, month, hour_bounds(slice_))
@@ -158,7 +160,7 @@ def account_of(
 
 
 def full_account(name: str, facts: Facts, wanted: Wanted) -> Account:
-    """The account once everybody who was let in is charged: what a request that is filed now would meet."""
+    """The account with all admitted requests charged: what a request filed now would face."""
     own = [status for status in live(facts.requests).values() if status.accepted_spec.slice == name]
     account = account_of(name, own, facts.usage.get(name), (wanted, facts.at))
     for status in own:
@@ -176,19 +178,19 @@ def full_account(name: str, facts: Facts, wanted: Wanted) -> Account:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Pools whose hours are taken: by a limit for everybody, by the quota unless an admin agrees."""
+    """Pools whose hours are used up: by a limit for everyone, or by the quota without an approval."""
 
     wants: Mapping[PoolKey, Want]
     hard: Mapping[PoolKey, HourBound]
     soft: Mapping[PoolKey, HourBound]
 
     def barred(self, *, beyond_quota: bool) -> frozenset[PoolKey]:
-        """Those that it may not use."""
+        """The pools that it may not use."""
         return frozenset(self.hard if beyond_quota else {**self.hard, **self.soft})
 
 
 def verdict(spec: RequestSpec, status: GPRStatus | None, account: Account, wanted: Wanted) -> Verdict:
-    """What the account says of a request, on record or only wished for."""
+    """The account's verdict on a request, recorded or hypothetical."""
     duration = spec.duration if status is None else min(lease_duration(status), owed(status))
     wants: dict[PoolKey, Want] = {}
     for key in candidate_pools(spec, account.slice_, wanted.pools):
@@ -201,7 +203,7 @@ def verdict(spec: RequestSpec, status: GPRStatus | None, account: Account, wante
 
 
 def needs_more_quota(found: Verdict, free: Iterable[PoolKey]) -> bool:
-    """Whether only the month's quota is between a request and the pools that it could use without an admin."""
+    """True if only the month's quota keeps a request from the pools that need no approval."""
     open_ = [key for key in free if key not in found.hard]
     return bool(open_) and all(key in found.soft for key in open_)
 
@@ -229,12 +231,12 @@ def _let_in(key: str, status: GPRStatus, account: Account, context: Context) -> 
 
 
 def _is_back(status: GPRStatus) -> bool:
-    """Whether it was sent away, or lost its nodes: it takes no place in the queue of its slice for that."""
+    """True if it was evicted or lost its nodes: then it takes no additional room in its slice's queue."""
     return status.charge is not None and status.charge.month is not None
 
 
 def _is_paid(status: GPRStatus, account: Account) -> bool:
-    """Whether all of it counts in a month that is over; the pools that it may use are those of then."""
+    """True if all of it counts in a past month; it may then use the same pools as before."""
     month = None if status.charge is None else status.charge.month
     return month is not None and month < account.month
 
@@ -242,7 +244,7 @@ def _is_paid(status: GPRStatus, account: Account) -> bool:
 def _charged(
     judged: tuple[RequestOutcome, GPRStatus], found: Verdict, account: Account, context: Context
 ) -> RequestOutcome:
-    """Let in, with what it is charged; or outside, where every pool that it may use is barred."""
+    """Let in, with its charge; or outside, if every pool that it may use is barred."""
     outcome, status = judged
     beyond, usable = is_beyond_quota(status), _usable(status, account, context.wanted)
     barred = found.barred(beyond_quota=beyond) | barred_pools(status)
@@ -260,9 +262,9 @@ def _usable(status: GPRStatus, account: Account, wanted: Wanted) -> tuple[PoolKe
 
 
 def _with_what_is_left(outcome: RequestOutcome, account: Account, context: Context) -> RequestOutcome:
-    """Once everybody is charged, barred pools open to those who had to do without, as far as there is room.
+    """After all charges, barred pools are opened again as far as there is room.
 
-    Who waits outside is told what is left then: else each cycle would tell another number.
+    The message of a request outside has this final number: otherwise it would change in each cycle.
     """
     status = outcome.status
     if status is not None and status.charge is None and status.phase is Phase.QUEUED:
@@ -294,7 +296,7 @@ def _told_anew(
 
 
 def is_out(status: GPRStatus, wanted: Wanted) -> bool:
-    """Whether a request of a slice that is there is not planned: it waits outside, or breaks a hard limit."""
+    """True if a request of an existing slice is not planned: it waits outside, or violates a hard limit."""
     if any(condition.type == OUTSIDE for condition in status.conditions):
         return True
     spec = status.accepted_spec
@@ -302,7 +304,7 @@ def is_out(status: GPRStatus, wanted: Wanted) -> bool:
 
 
 def barred_pools(status: GPRStatus) -> frozenset[PoolKey]:
-    """Pools that it may not use, because hours of its slice there are taken."""
+    """Pools that it may not use, because its slice's hours there are used up."""
     if status.charge is None:
         return frozenset()
     return frozenset((cluster, pool) for cluster, _, pool in (b.partition("/") for b in status.charge.barred))
@@ -319,18 +321,20 @@ def _with_charge(status: GPRStatus, wants: Mapping[PoolKey, Want], barred: Itera
 
 
 def too_few_hours(pool: PoolKey, found: Verdict, account: Account) -> str:
-    """Why a request does without that pool, or waits outside."""
+    """Why a request cannot use that pool, or waits outside."""
     bound, asks = found.hard.get(pool) or found.soft[pool], found.wants[pool].gpu_hours
     may = f"{_MAY_TAKE} {bound.gpu_hours} GPU-hours a month{bound.where}"
     if asks > bound.gpu_hours:
-        return f"{may} and it alone takes {asks:g}; ask for fewer nodes or less time"
+        return f"{may}, but this request needs {asks:g}; ask for fewer nodes or less time"
     left = max(0.0, account.left(bound))
-    return f"{may}; {left:g} of {account.month} are left and it takes {asks:g}; it gets in when there is room"
+    return (
+        f"{may}; {left:g} are left in {account.month} and it needs {asks:g}; it is queued when there is room"
+    )
 
 
 def queue_full(most: int) -> str:
     """Why the newest request of a slice waits outside."""
-    return f"its slice may have {most} requests in the queue; it gets in when one of the others goes"
+    return f"its slice may have {most} requests in the queue; it is queued when another one leaves"
 
 
 def _outside(status: GPRStatus, message: str, context: Context) -> RequestOutcome:

@@ -1,8 +1,8 @@
-"""A repository's own requests as a trace: who asked when for what, and how long they really used it. Pure.
+"""A repository's requests as a trace: what was requested when, and how long it was really used. Pure.
 
-What counts is what the status has: requests whose files were removed are gone from it. Left out are requests that
-never waited for nodes (rejected, still waiting for approval, cancelled before they started, fitting nowhere). Which
-pools serve a request, and which only when the wait is long, is chosen as the controller does.
+The source is the status: requests whose files were removed are missing. Requests that never waited for nodes
+are left out (rejected, waiting for approval, cancelled before the start, fitting nowhere). Pools are chosen
+as in the controller, burst pools included.
 
 Held by tests/reconciler/accounts/test_past_requests.py.
 """
@@ -26,7 +26,7 @@ _NEVER_WAITED = frozenset({Phase.PENDING_APPROVAL, Phase.REJECTED})
 
 
 def history(facts: Facts, wanted: Wanted, since: datetime | None = None) -> Trace:
-    """Everybody who was filed from `since` on, on the pools of today's manifests, as far as their nodes are there."""
+    """All requests filed from `since` on, on the pools of today's manifests with their existing nodes."""
     there = {key: replace(pool, nodes=existing(pool)) for key, pool in wanted.pools.items()}
     pools = {key: pool for key, pool in there.items() if not pool.observed} or there
     found = [
@@ -74,14 +74,14 @@ def _arrival(key: str, status: GPRStatus, wanted: Wanted, pools: dict[PoolKey, P
 
 
 def _usable(status: GPRStatus, wanted: Wanted, pools: dict[PoolKey, Pool]) -> tuple[PoolKey, ...]:
-    """Where it might run, by its approval or without; wherever it fits, where the policy of today allows nothing."""
+    """Where it might run, with or without an approval; wherever it fits, if today's policy allows nothing."""
     spec, limit = status.accepted_spec, None if status.approval is None else status.approval.limit
     slice_ = wanted.slices[spec.slice]
     return usable_pools(spec, slice_, wanted.project, pools, limit) or candidate_pools(spec, slice_, pools)
 
 
 def _used(status: GPRStatus, duration: int) -> int:
-    """Seconds until it gave its nodes back; who still runs or waits uses all of its time as far as anybody knows."""
+    """Seconds until it released its nodes; a running or waiting request counts with its full duration."""
     if status.phase not in {Phase.COMPLETED, Phase.FAILED, Phase.CANCELLED, Phase.RELEASING}:
         return duration
     used = time_used(status, status.end_time or status.filed_at)

@@ -1,8 +1,8 @@
-"""What has to be done in the clusters so that they match what is committed. Pure, ordered, safe to repeat.
+"""The actions that make the clusters match what is committed. Pure, ordered, idempotent.
 
-Only committed facts and the clock decide: a start that is not committed is not carried out, a strict end that is
-committed needs nothing more. Nodes come back before nodes go out; in a running request the spare is there before
-the bad node leaves.
+Only committed facts and the clock decide: an uncommitted start is not carried out, a committed strict end
+needs nothing else. Nodes are released before nodes are handed out; a running request gets the replacement
+before it loses the bad node.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from schemas.documents.cluster import ClusterSpec, Pool
 from schemas.status.gpr_status import GPRStatus, NodeState, Phase
 
 LET_GO = "LetGo"
-"""Why a node of an elastic pool is shut before it goes."""
+"""Why a node of an elastic pool is closed before it is removed."""
 MOVED = "its end moved"
-"""Why a node that is the request's already is added again; also where its mark says less than it should."""
+"""Why a node that the request has already is added again; also used if its mark is incomplete."""
 
 
 class Do(IntEnum):
@@ -57,8 +57,8 @@ class Action:
     slice: str = ""
     terms: SliceTerms | None = None
     text: str = ""
-    count: int = 0  # nodes that the pool named in `node` is to have
-    leaving: tuple[str, ...] = ()  # those of its nodes that go first
+    count: int = 0  # wanted number of nodes of the pool named in `node`
+    leaving: tuple[str, ...] = ()  # nodes of the pool to remove first
 
 
 def actions(
@@ -66,7 +66,8 @@ def actions(
 ) -> tuple[Action, ...]:
     """All actions for every managed cluster that answers, in order.
 
-    A hand-over later than `tolerance` after its committed start is not begun: a later start is committed first.
+    A hand-over later than `tolerance` after its committed start is not begun: a later start is committed
+    first.
     """
     found: list[Action] = []
     for cluster in sorted(seen.views):
@@ -86,7 +87,7 @@ def actions(
 
 
 def _finishing(done: list[Action], facts: Facts) -> Iterator[Action]:
-    """In a cluster that is only observed what is ours is finished; nothing begins, nothing else is touched."""
+    """In an observed cluster our remaining leases are finished; nothing begins, nothing else is changed."""
     for action in done:
         ends = action.do in {Do.EVICT, Do.REMOVE} or (action.do is Do.CHECK and action.stage == "post")
         if ends and action.lease is not None and _is_ours(action.lease, facts):
@@ -122,7 +123,9 @@ def is_running(status: GPRStatus, now: datetime) -> bool:
 
 
 def _owners(here: Mapping[str, GPRStatus], view: ClusterView, now: datetime) -> dict[str, str]:
-    """Whose (by uid) each node is for now: a replaced one stays until its spare is there, if nobody else has it."""
+    """The current owner (uid) of each node: a replaced node stays with it until the replacement is there or
+    another request has it.
+    """
     owners: dict[str, str] = {}
     assigned: set[str] = set()
     for status in here.values():
@@ -156,7 +159,7 @@ def _request_actions(
         yield from (Action(Do.CHECK, held.cluster, n, key, lease, "post") for n in others if n not in clean)
         return
     passed = passed_nodes(status, seen) if others else frozenset()
-    # A first hand-over is for all nodes together; later ones (spares, drift) come one by one.
+    # The first hand-over covers all nodes together; later ones (replacements, drift) come one by one.
     begun = status.phase is Phase.PROVISIONED or len(others) < len(nodes)
     ready = passed >= set(held.nodes) and not _is_late(status, now, tolerance)
     may_add = is_running(status, now) and (begun or ready)
@@ -173,7 +176,7 @@ def _request_actions(
 
 
 def _measures(status: GPRStatus, spec: ClusterSpec) -> bool:
-    """Whether the nodes of this request are measured against each other while it runs."""
+    """True if latency between the request's nodes is measured while it runs."""
     assert status.assignment is not None
     several = len(status.assignment.nodes) > 1
     return status.phase is Phase.PROVISIONED and several and spec.checks.latency_interval is not None
@@ -185,11 +188,13 @@ def _is_late(status: GPRStatus, now: datetime, tolerance: timedelta) -> bool:
 
 
 def _until_its_end(node: NodeView, add: Action, spec: ClusterSpec, now: datetime) -> Iterator[Action]:
-    """Notice to a node that is the request's; where its end moved, it is added again, which calls notice off."""
+    """Notice before the end of a lease; after a change of the end the node is added again, which cancels the
+    notice.
+    """
     assert add.lease is not None
     assert node.lease is not None
     in_notice = now >= add.lease.end - spec.notice
-    is_older = node.lease.start is None and not in_notice  # a mark of a release that wrote less
+    is_older = node.lease.start is None and not in_notice  # mark of an older release with fewer fields
     if node.lease.end != add.lease.end or is_older or (node.draining and not in_notice):
         yield replace(add, text=MOVED)
     elif in_notice and not node.draining:
@@ -215,13 +220,13 @@ def _slice_actions(cluster: str, wanted: Wanted, facts: Facts, seen: Seen) -> It
 
 
 def _needs_work(cluster: str, terms: SliceTerms, seen: Seen) -> bool:
-    """It is not there at all, or not as it should be, and neither a pause nor a quarrel forbids to mend it."""
+    """True if it is missing or differs, and neither a pause nor a conflict prevents a repair."""
     have = seen.views[cluster].slices.get(terms.name)
     if have is None:
         return True
     if terms.paused or (cluster, terms.name) in seen.outcomes.resting:
         return False
-    if cluster not in seen.differences:  # it could not tell more than this
+    if cluster not in seen.differences:  # it could not report more than this
         return set(have) != set(terms.namespaces)
     return any(found.slice == terms.name for found in seen.differences[cluster])
 
@@ -242,7 +247,7 @@ def _health_actions(cluster: str, facts: Facts, view: ClusterView) -> Iterator[A
 
 
 def _scale_actions(cluster: str, spec: ClusterSpec, facts: Facts, view: ClusterView) -> Iterator[Action]:
-    """What each elastic pool is to have; where it is told of more, only what no node can be lost by that serves."""
+    """The target size of each elastic pool; for a scaler, only sizes that endanger no serving node."""
     held = (status.assignment for status in assigned(cluster, facts).values())
     serving = {name for assignment in held if assignment is not None for name in assignment.nodes}
     for pool in spec.pools:
@@ -261,9 +266,9 @@ def _scale_actions(cluster: str, spec: ClusterSpec, facts: Facts, view: ClusterV
 
 
 def _least(pool: Pool, there: AbstractSet[str], shut: int, told: int, serving: AbstractSet[str]) -> int:
-    """All nodes but those that are let go and shut by now; and those on their way, while a node there serves somebody.
+    """All nodes except those let go and closed by now; plus those on their way while a node serves a request.
 
-    To call nodes off that are on their way, a real scaler might take any in their place.
+    To cancel nodes on their way, a real scaler might remove any other node.
     """
     is_real = pool.elastic is not None and pool.elastic.target is not None
     coming = max(0, told - len(there)) if is_real and serving & there else 0
@@ -271,7 +276,7 @@ def _least(pool: Pool, there: AbstractSet[str], shut: int, told: int, serving: A
 
 
 def _may_take(pool: Pool, held: AbstractSet[str], view: ClusterView) -> bool:
-    """Whether a scaler that is told of fewer nodes could take one that is held: Karpenter takes those without pods."""
+    """True if a scaler with a smaller target could remove a held node: Karpenter removes nodes without pods."""
     target = None if pool.elastic is None else pool.elastic.target
     if target is None or not target.is_karpenter:
         return False
@@ -280,7 +285,7 @@ def _may_take(pool: Pool, held: AbstractSet[str], view: ClusterView) -> bool:
 
 
 def drifted(planned: tuple[Action, ...], before: Mapping[str, ClusterView]) -> tuple[Action, ...]:
-    """Actions that put right what somebody else changed: a node that was ours in the last look and no more."""
+    """Actions that undo a foreign change: a node that was ours in the last look and no longer is."""
     return tuple(
         action
         for action in planned

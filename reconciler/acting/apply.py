@@ -1,7 +1,8 @@
-"""Carry actions to the clusters and bring their answers back. A cluster in trouble never holds up another.
+"""Carries actions to the clusters and collects their answers. A failing cluster never blocks another.
 
-Clusters behind a server of their own are asked side by side, each by one thread at a time; what they answer is put
-together afterwards, by one. One whose failure took long is left alone for a while, as out of reach.
+Clusters with an API server of their own are called in parallel, each by one thread at a time; their answers
+are merged afterwards in one thread. After a slow failure a cluster is not called for a while, as if
+unreachable.
 """
 
 from __future__ import annotations
@@ -40,22 +41,23 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 STALE = "ClusterStale"
-"""Why a cluster that answers counts as out of reach: what it says is old."""
+"""Why a cluster that answers counts as unreachable: its data is old."""
 SLOW_S = 2.0
-"""A call without an answer that took longer than this was waited for in vain; another soon would be so too."""
+"""A failed call that took longer than this was a vain wait; the next one soon would be too."""
 MOST_AT_ONCE = 16
-"""Clusters that are asked side by side."""
+"""Clusters called in parallel."""
 IN_PROCESS = ""
-"""In place of a cluster: all whose drivers ask no server, one after the other by the caller itself."""
+"""Stands for all clusters without a server of their own, called one after the other by the caller's thread.
+"""
 CheckKey = tuple[str, str, Stage]
 
 
 @dataclass(slots=True)
 class Answers:
-    """What came of one round of actions."""
+    """The results of one round of actions."""
 
     done: list[Action] = field(default_factory=list)
-    begun: list[Action] = field(default_factory=list)  # done, or under way
+    begun: list[Action] = field(default_factory=list)  # done or running
     refused: list[tuple[Action, Refused]] = field(default_factory=list)
     checks: dict[CheckKey, Busy | tuple[CheckResult, ...]] = field(default_factory=dict)
     until: list[datetime] = field(default_factory=list)
@@ -65,28 +67,28 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A call that failed, and how long that took."""
+    """A failed call, and how long it took."""
 
     error: EgsError | OSError
     took_s: float
 
     @property
     def in_vain(self) -> bool:
-        """There was no answer, and it was long waited for."""
+        """There was no answer after a long wait."""
         unanswered = isinstance(self.error, OSError) or self.error.reason == "ClusterUnreachable"
         return unanswered and self.took_s > SLOW_S
 
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """How long a cluster is left alone."""
+    """A cluster's pause."""
 
     until: datetime
     length: timedelta
 
 
 class ClusterFailures:
-    """Which clusters failed at what: the log hears of each change once, and whoever hangs is left alone. One owner."""
+    """Failing clusters: each change is logged once, and a hanging cluster pauses. One owner."""
 
     def __init__(self) -> None:
         self._reasons: dict[tuple[str, str], str] = {}
@@ -94,7 +96,7 @@ class ClusterFailures:
         self._rests: dict[tuple[str, str], Rest] = {}
 
     def rests(self, cluster: str, now: datetime) -> bool:
-        """True while that cluster is not to be asked, because it kept us waiting in vain."""
+        """True while that cluster is not called, because of a vain wait."""
         return any(rest.until > now for (of, _), rest in self._rests.items() if of == cluster)
 
     def failed(self, cluster: str, doing: str, failed: Failed, now: datetime) -> None:
@@ -106,7 +108,7 @@ class ClusterFailures:
         length = backoff.CLUSTERS.longer(None if before is None else before.length)
         length = min(
             max(length, took), backoff.CLUSTERS.longest
-        )  # of the time at least one half is the others'
+        )  # at least half of the time belongs to the others
         self._rests[(cluster, doing)] = Rest(now + took + length, length)
 
     def met(self, cluster: str, doing: str, error: Exception) -> None:
@@ -114,7 +116,7 @@ class ClusterFailures:
         reason = error.reason if isinstance(error, EgsError) else type(error).__name__
         if self._reasons.get((cluster, doing)) != reason:
             log.warning(
-                "cluster failed cluster=%s doing=%s reason=%s message=%s; tried again, its admin should look",
+                "cluster failed cluster=%s doing=%s reason=%s message=%s; retrying, the cluster's admin should check",
                 cluster,
                 doing,
                 reason,
@@ -124,11 +126,11 @@ class ClusterFailures:
         self._said[(cluster, doing)] = str(error) if isinstance(error, EgsError) else reason
 
     def silences(self) -> dict[str, str]:
-        """Why clusters cannot be looked at."""
+        """Why clusters are unreachable."""
         return {cluster: said for (cluster, doing), said in self._said.items() if doing == "observe"}
 
     def over(self, cluster: str, doing: str) -> None:
-        """That cluster did this without trouble."""
+        """That cluster did this without an error."""
         self._rests.pop((cluster, doing), None)
         self._said.pop((cluster, doing), None)
         if self._reasons.pop((cluster, doing), None) is not None:
@@ -141,7 +143,7 @@ def observe(
     now: datetime,
     specs: Mapping[str, ClusterSpec],
 ) -> dict[str, ClusterView]:
-    """The view of every cluster that answers; one whose last news are older than its manifest allows does not."""
+    """The view of every cluster that answers; data older than its manifest allows counts as no answer."""
     calls = {name: partial(_fresh, name, drivers[name], specs.get(name), now) for name in sorted(drivers)}
     return dict(_succeeded("observe", calls, drivers, failures, now))
 
@@ -149,7 +151,7 @@ def observe(
 def _fresh(name: str, driver: ClusterDriver, spec: ClusterSpec | None, now: datetime) -> ClusterView:
     view = driver.observe(now)
     if spec is not None and now - view.at > spec.stale:
-        raise Fault(f"the last news of cluster {name} are of {view.at:%Y-%m-%dT%H:%M:%SZ}", STALE)
+        raise Fault(f"the last report of cluster {name} is of {view.at:%Y-%m-%dT%H:%M:%SZ}", STALE)
     return view
 
 
@@ -159,7 +161,7 @@ def compare(
     failures: ClusterFailures,
     now: datetime,
 ) -> dict[str, tuple[Difference, ...]]:
-    """What of these slices, by cluster, is not as it should be; a cluster that cannot tell is left out."""
+    """How these slices differ from their terms, by cluster; a cluster that cannot tell is left out."""
     calls = {
         name: partial(drivers[name].differences, slices, now)
         for name, slices in sorted(terms.items())
@@ -174,7 +176,7 @@ def announce(
     failures: ClusterFailures,
     now: datetime,
 ) -> frozenset[str]:
-    """Tell these notes in their clusters; the clusters that took them."""
+    """Writes these notes into their clusters; returns the clusters that accepted them."""
     calls = {
         name: partial(drivers[name].announce, news, now)
         for name, news in sorted(notes.items())
@@ -190,7 +192,7 @@ def apply(
     stamp: Stamp,
     now: datetime,
 ) -> Answers:
-    """Carry out every action once; a cluster that fails is left alone for the rest of the round."""
+    """Carries out every action once; after a failure, a cluster gets no more actions in this round."""
     turns: dict[str, list[tuple[int, Action]]] = {}
     for turn, action in enumerate(actions):
         if action.cluster in drivers and not _left_alone(action.cluster, drivers, failures, now):
@@ -216,7 +218,7 @@ def apply(
 def _in_turn(
     turns: Iterable[tuple[int, Action]], drivers: Mapping[str, ClusterDriver], stamp: Stamp, now: datetime
 ) -> list[tuple[int, Action, Answer | tuple[CheckResult, ...] | Failed]]:
-    """These actions one after the other, but none of a cluster that failed at one before."""
+    """These actions one after the other, skipping clusters that failed before."""
     found: list[tuple[int, Action, Answer | tuple[CheckResult, ...] | Failed]] = []
     failed = set[str]()
     for turn, action in turns:
@@ -236,7 +238,7 @@ def _succeeded(
     failures: ClusterFailures,
     now: datetime,
 ) -> Iterator[tuple[str, T]]:
-    """What the clusters answer, in the order of `calls`; whoever fails or is left alone is missing."""
+    """The clusters' answers, in the order of `calls`; failed and pausing clusters are missing."""
     tries: dict[str, Callable[[], T | Failed]] = {
         name: partial(_tried, call)
         for name, call in calls.items()
@@ -254,17 +256,17 @@ def _succeeded(
 def _left_alone(
     cluster: str, drivers: Mapping[str, ClusterDriver], failures: ClusterFailures, now: datetime
 ) -> bool:
-    """Only where there are others that it would hold up."""
+    """A cluster pauses only if there are others that it would delay."""
     return len(drivers) > 1 and failures.rests(cluster, now)
 
 
 def _is_remote(driver: ClusterDriver) -> bool:
-    """Whether it asks a server of its own. Others are quick, and share a store or a story that has one thread."""
+    """True if it has a server of its own. Other drivers are fast, and share a store that needs one thread."""
     return bool(getattr(driver, "remote", False))
 
 
 def _side_by_side(calls: Mapping[str, Callable[[], T]], remote: Collection[str]) -> dict[str, T]:
-    """What each call gives, in the order of `calls`; the remote ones in threads, if they are several."""
+    """The result of each call, in the order of `calls`; several remote calls run in threads."""
     if len(remote) < 2:
         return {name: call() for name, call in calls.items()}
     with ThreadPoolExecutor(min(len(remote), MOST_AT_ONCE), "cluster") as pool:

@@ -1,4 +1,4 @@
-"""Which refusals of clusters are news: each is told once as long as it is met in every round."""
+"""Which refusals of clusters are new: each is reported once while it recurs in every round."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ from reconciler.model.events import Event, EventReason
 
 @dataclass(slots=True)
 class Refusals:
-    """One owner."""
-
     _met: set[tuple[str, str, str]] = field(default_factory=set)
 
     def fresh(self, answers: Answers, now: datetime) -> list[Event]:
-        """What this round met and the one before did not."""
+        """Refusals of this round that the previous one did not have."""
         told: list[Event] = []
         met: set[tuple[str, str, str]] = set()
         for action, refused in answers.refused:

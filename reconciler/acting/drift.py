@@ -1,8 +1,8 @@
-"""Drift: what somebody else changed of a slice in a cluster. What is told of it, and how soon it is mended again.
+"""Drift: foreign changes of a slice's objects in a cluster; how they are reported and how soon repaired.
 
-Drift is a difference under terms that were fulfilled before: the first making of a slice, and what a changed manifest
-asks for, are none. Each difference is told once as long as it stands. Whoever undoes our repair again and again meets
-longer and longer pauses, for each object and as long as the slice's terms stay the same.
+Drift is a difference under terms that were fulfilled before: creating a slice, or changing its manifest, is
+not drift. Each difference is reported once while it lasts. If a repair is undone again and again, the pauses
+grow, per object and until the slice's terms change.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from reconciler.model.cluster_port import Difference, SliceTerms
 from reconciler.model.events import Event, EventReason
 
 MOST_TOLD = 20
-"""Differences of one slice in one cluster that are told one by one."""
+"""Differences of one slice in one cluster that are reported one by one."""
 
 Place = tuple[str, str]
 """(cluster, slice)."""
 FLEET = ""
-"""In place of a slice: nodes' marks, and what a cluster needs as a whole."""
+"""In place of a slice: nodes' marks, and objects of the cluster as a whole."""
 
 
 MENDS = frozenset({Do.ENSURE_SLICE, Do.ENSURE_FLEET})
@@ -30,15 +30,15 @@ MENDS = frozenset({Do.ENSURE_SLICE, Do.ENSURE_FLEET})
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What was compared: the terms asked about in each cluster that answered, and what differed."""
+    """What was compared: the terms in each cluster that answered, and the differences."""
 
     terms: Mapping[str, tuple[SliceTerms, ...]]
     differences: Mapping[str, tuple[Difference, ...]]
     paused: frozenset[str] = frozenset()  # clusters
-    nodes: Mapping[str, Collection[str]] = field(default_factory=dict)  # those there are, by cluster
+    nodes: Mapping[str, Collection[str]] = field(default_factory=dict)  # the existing nodes, by cluster
 
     def places(self) -> Iterator[tuple[Place, SliceTerms, list[Difference]]]:
-        """Every slice that was compared, and what bears no slice, each with its differences."""
+        """Every slice that was compared, and objects without a slice, with their differences."""
         for cluster, found in sorted(self.differences.items()):
             by_slice: dict[str, list[Difference]] = {}
             for difference in found:
@@ -46,15 +46,13 @@ class Looked:
             fleet = SliceTerms(FLEET, (), paused=cluster in self.paused)
             for terms in (fleet, *self.terms.get(cluster, ())):
                 yield (cluster, terms.name), terms, by_slice.pop(terms.name, [])
-            for name, rest in sorted(
-                by_slice.items()
-            ):  # of no slice that we know: shown, and nobody's to mend
+            for name, rest in sorted(by_slice.items()):  # of an unknown slice: shown, but never repaired
                 yield (cluster, name), SliceTerms(name, (), paused=True), rest
 
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """The last repair of one object, and how many there were in a row."""
+    """The last repair of one object, and the number of repairs in a row."""
 
     terms: SliceTerms
     at: datetime
@@ -62,26 +60,22 @@ class Repair:
 
     @property
     def pause(self) -> timedelta:
-        """How long the next one waits."""
+        """The pause before the next one."""
         return backoff.SLICE_REPAIRS.after(self.count)
 
 
 @dataclass(slots=True)
 class Drift:
-    """What one process knows of drift; lost in a crash, after which the first differences are mended untold."""
+    """Known drift of one process; lost in a crash, after which the first differences are repaired unreported."""
 
     _settled: dict[Place, SliceTerms] = field(default_factory=dict)
     _repairs: dict[tuple[str, str], Repair] = field(default_factory=dict)  # by cluster and object
-    _told: set[tuple[EventReason, str, Difference]] = field(default_factory=set)  # and standing
-    _new: set[tuple[str, str]] = field(
-        default_factory=set
-    )  # nodes, by cluster, that do not bear our marks yet
-    _marked: set[tuple[str, str]] = field(
-        default_factory=set
-    )  # nodes, by cluster, that came to bear them since
+    _told: set[tuple[EventReason, str, Difference]] = field(default_factory=set)  # still different
+    _new: set[tuple[str, str]] = field(default_factory=set)  # nodes, by cluster, without our marks so far
+    _marked: set[tuple[str, str]] = field(default_factory=set)  # nodes, by cluster, that have got them since
 
     def resting(self, looked: Looked, now: datetime) -> frozenset[Place]:
-        """Slices that are not to be mended now: repaired just before, or theirs to differ while paused."""
+        """Slices not to repair now: repaired just before, or allowed to differ while paused."""
         found = set()
         for place, terms, differences in looked.places():
             is_left = terms.paused and place in self._settled
@@ -92,7 +86,7 @@ class Drift:
     def after(
         self, looked: Looked, begun: Iterable[Action], done: Iterable[Action], now: datetime
     ) -> list[Event]:
-        """What to tell once this round's actions were `begun`, some of them `done`."""
+        """The events once this round's actions were `begun`, and some of them `done`."""
         mending = {(a.cluster, a.slice) for a in begun if a.do in MENDS}
         mended = {(a.cluster, a.slice) for a in done if a.do in MENDS}
         events: list[Event] = []
@@ -124,14 +118,14 @@ class Drift:
         return events
 
     def _forget_nodes(self, looked: Looked) -> None:
-        """Those that have left: one that comes back by the same name is a new one."""
+        """Removed nodes: one that returns with the same name is new."""
         there = {(cluster, f"Node {name}") for cluster, names in looked.nodes.items() for name in names}
         gone = {token for token in self._marked | self._new if token[0] in looked.nodes} - there
         self._marked -= gone
         self._new -= gone
 
     def _drifted(self, place: Place, terms: SliceTerms, differences: list[Difference]) -> list[Difference]:
-        """Those that somebody made: of nodes, which come and go, only marks that were there before."""
+        """Foreign changes; of nodes, which come and go, only lost marks."""
         if terms.name == FLEET:
             self._watch_nodes(place[0], differences)
         if self._settled.get(place) != terms:
@@ -183,7 +177,7 @@ def _sentence(difference: Difference) -> str:
     words = {
         "missing": "was missing",
         "changed": "was changed",
-        "extra": "should not be there",
+        "extra": "should not exist",
         "outdated": "is not up to date",
     }
     detail = f" ({difference.detail})" if difference.detail else ""

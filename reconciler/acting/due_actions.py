@@ -1,17 +1,17 @@
-"""What is committed goes on beside a long cycle: due hand-overs, notices and strict ends are carried out in time.
+"""Carries out committed actions beside a long cycle: hand-overs, notices and strict ends happen in time.
 
-A cycle fetches, judges, reads, plans and pushes for as long as that takes, and touches no cluster meanwhile. Another
-thread calls `round` in that time. The reasons why this is safe:
+A cycle fetches, judges, reads, plans and pushes for as long as that takes, without touching clusters. Another
+thread calls `round` in that time. This is safe because:
 
-* Clusters have one user at a time. The loop holds `mine` while it looks at them and acts on them, a round while it
-  runs.
-* A round decides nothing. Its actions follow from committed facts and the clock, by the code that the loop uses, and
-  bear the stamp of that commit: a cluster refuses them where a newer controller wrote.
-* While a push is under way it is not known which facts are committed. Then a round carries out only those actions that
-  follow from the facts before the push and from those in it.
-* A round does nothing after a pause of the process, or a jump of its clock, until the loop has looked again.
-* A round does what has an instant: it begins the checks before a start, hands nodes over, gives notice and takes nodes
-  back. All else waits for the loop.
+  * Clusters have one user at a time. The loop holds `mine` while it reads them and acts on them, a round while
+    it runs.
+  * A round decides nothing. Its actions follow from committed facts and the clock, through the loop's own
+    code, and carry that commit's stamp: a cluster refuses them if a newer controller has written.
+  * During a push it is unknown which facts are committed. A round then carries out only actions that follow
+    from both the facts before the push and those in it.
+  * After the process was paused or its clock jumped, a round does nothing until the loop has run.
+  * A round does only what has a fixed time: checks before a start, hand-overs, notices and releases. All else
+    waits for the loop.
 
 Held by tests/reconciler/acting/test_due_actions.py.
 """
@@ -41,15 +41,16 @@ from schemas.status.gpr_status import GPRStatus, Phase
 log = logging.getLogger(__name__)
 
 BUSY = timedelta(seconds=1)
-"""A cycle that takes longer than this gets rounds beside it; after each one that acted comes another as soon."""
+"""A cycle longer than this gets rounds beside it; a round that acted is followed by another after this time.
+"""
 LOOK = timedelta(seconds=5)
-"""How soon clusters are looked at again when nothing has an instant before: one that did not answer may do so."""
+"""Interval without scheduled actions: an unreachable cluster may answer again."""
 Checks = Mapping[CheckKey, Busy | tuple[CheckResult, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Facts that are committed, or may be, and the documents that they answer."""
+    """Facts that are committed, or may be, and their documents."""
 
     wanted: Wanted
     facts: Facts
@@ -57,7 +58,9 @@ class Held:
 
 
 class Hands:
-    """The rounds beside one controller's cycles. The loop calls everything but `round`, one other thread calls that."""
+    """The rounds beside one controller's cycles. The loop calls everything but `round`, which another thread
+    calls.
+    """
 
     def __init__(
         self,
@@ -67,25 +70,27 @@ class Hands:
         may_act: Callable[[], bool] = lambda: True,
         clock: Timepiece | None = None,
     ) -> None:
-        """`failures` and `drivers` are the loop's; `may_act` is the election's word; `clock` shows pauses and jumps."""
+        """`failures` and `drivers` are the loop's; `may_act` asks the election; `clock` reveals pauses and
+        jumps.
+        """
         self.mine = Lock()
-        """Held by the one who touches clusters."""
+        """Held while using clusters."""
         self._settings, self._failures, self._open, self._may_act = settings, failures, drivers, may_act
         self._drivers: Mapping[str, ClusterDriver] = {}
         self._clock = clock
-        self._seen_s = 0.0  # when this was last asked for anything, by a count that is never set
+        self._seen_s = 0.0  # monotonic time of the last call
         self._believed: tuple[datetime, float] | None = (
-            None  # the time as the last cycle began, and that count
+            None  # wall clock at the beginning of the last cycle, and its monotonic time
         )
         self._held: tuple[Held, ...] = ()
-        self._given: tuple[Held, ...] = ()  # the same with all requests, for the loop alone
-        self._next: datetime | None = None  # of the next round; None: the loop rests, and wakes by itself
-        self._checks: Checks = {}  # as the loop knew them last
-        self._fresh: Checks = {}  # what rounds found since
+        self._given: tuple[Held, ...] = ()  # the same with all requests, for the loop only
+        self._next: datetime | None = None  # of the next round; None: the loop is idle and wakes by itself
+        self._checks: Checks = {}  # as the loop last knew them
+        self._fresh: Checks = {}  # found by rounds since
         self.handed_over: frozenset[LeaseKey] = frozenset()
-        """Leases whose nodes were all theirs in a round."""
+        """Leases whose nodes were all assigned to them in a round."""
         self.taken_back: Mapping[str, datetime] = {}
-        """When nodes of leases, by uid, were last taken back by a round."""
+        """When a round last released nodes of leases, by uid."""
 
     # -- the loop's ------------------------------------------------------------------------------------------
 
@@ -98,31 +103,33 @@ class Hands:
                 self._believed = (now, self._clock.steady_s())
 
     def end(self) -> None:
-        """It is over: what is due wakes the loop."""
+        """The cycle is over: what is due wakes the loop."""
         with self.mine:
             self._next = None
 
     def drive(self, drivers: Mapping[str, ClusterDriver]) -> None:
-        """The drivers that are open now, by cluster, less those of clusters whose own applier carries out what is due.
+        """The open drivers by cluster, except clusters whose own applier carries out what is due.
 
-        For the one who holds `mine`: the drivers of before may be closed.
+        Call it while holding `mine`: previous drivers may be closed.
         """
         self._drivers = {name: one for name, one in drivers.items() if not isinstance(one, PullCluster)}
 
     def keep(self, wanted: Wanted | None, facts: Facts, stamp: Stamp) -> None:
-        """From now on these facts are carried out: they are committed, and answer `wanted` (None: not known)."""
+        """From now on these facts are carried out: they are committed, for the documents `wanted` (None:
+        unknown).
+        """
         if wanted is None:
             self.rest()
         elif not (len(self._given) == 1 and self._given[0].facts is facts):
             self._hold(Held(wanted, facts, stamp))
 
     def waver(self, wanted: Wanted, facts: Facts) -> None:
-        """These may be committed from now on, or still those from before."""
+        """From now on either these facts or the previous ones are committed."""
         if self._given:
             self._hold(self._given[0], Held(wanted, facts, self._given[0].stamp))
 
     def rest(self) -> None:
-        """Nothing is carried out: somebody else leads, or what is committed is not known."""
+        """Nothing is carried out: another controller leads, or the committed facts are unknown."""
         self._hold()
 
     def _hold(self, *held: Held) -> None:
@@ -132,7 +139,7 @@ class Hands:
                 self.drive(self._open(held[0].wanted.manifests))
 
     def knowing(self, checks: Checks, live: Iterable[str]) -> dict[CheckKey, Busy | tuple[CheckResult, ...]]:
-        """What the loop and the rounds know of checks on nodes of these leases. For the one who holds `mine`."""
+        """What the loop and the rounds know of checks on nodes of these leases. Call it while holding `mine`."""
         uids = set(live)
         known = {key: found for key, found in {**checks, **self._fresh}.items() if key[0] in uids}
         self._checks, self._fresh = dict(known), {}
@@ -143,7 +150,7 @@ class Hands:
     # -- the other thread's ----------------------------------------------------------------------------------
 
     def round(self, now: datetime) -> datetime | None:
-        """Carry out what is due. Gives when to call again at the latest; None: when the next cycle is under way."""
+        """Carries out what is due. Returns when to call again at the latest; None: during the next cycle."""
         self._mind(now)
         due = self._next
         if due is None or now < due:
@@ -155,9 +162,10 @@ class Hands:
             return self._next
 
     def _mind(self, now: datetime) -> None:
-        """Where this process stood still, others may have gone on; where its clock was set, it may be wrong.
+        """After a pause of the process, other controllers may have acted; after a clock jump, the time may be
+        wrong.
 
-        Then nothing is carried out until the loop has looked again.
+        Then nothing is carried out until the loop has run.
         """
         if self._clock is None:
             return
@@ -172,7 +180,7 @@ class Hands:
     def _round(self, now: datetime) -> Answers:
         held = self._held
         if not held or now < held[0].facts.at or not self._may_act():
-            return Answers()  # a clock that is behind what is committed is wrong
+            return Answers()  # a clock behind the last commit is wrong
         views = observe(self._drivers, self._failures, now, held[0].wanted.manifests)
         planned = self._planned(held, views, now)
         if planned:
@@ -187,7 +195,7 @@ class Hands:
     def _planned(
         self, held: tuple[Held, ...], views: Mapping[str, ClusterView], now: datetime
     ) -> tuple[Action, ...]:
-        """What is due by all of the facts."""
+        """What is due according to each of the facts."""
         first, *others = [self._due(one, views, now) for one in held]
         agreed = [set(other) for other in others]
         return tuple(action for action in first if all(action in other for other in agreed))
@@ -199,7 +207,7 @@ class Hands:
         return tuple(action for action in found if _has_instant(action, facts.requests))
 
     def _after(self, answers: Answers, now: datetime) -> datetime:
-        """When the next round is due: soon after one that did something, else at the next instant."""
+        """When the next round is due: soon after one that acted, else at the next scheduled time."""
         if answers.done:
             return now + BUSY
         instants = (i for held in self._held for i in _instants(held))
@@ -207,7 +215,7 @@ class Hands:
 
 
 def _has_instant(action: Action, requests: Mapping[str, GPRStatus]) -> bool:
-    """Whether it belongs to a start or an end; nodes that lost their lease wait for the loop, which tells of it."""
+    """True for starts and ends; nodes that lost their lease wait for the loop, which reports them."""
     if action.do in {Do.REMOVE, Do.EVICT}:
         return True
     if action.do not in {Do.CHECK, Do.ADD}:
@@ -217,7 +225,7 @@ def _has_instant(action: Action, requests: Mapping[str, GPRStatus]) -> bool:
 
 
 def _taken_back(planned: Iterable[Action], answers: Answers) -> set[str]:
-    """Leases, by uid, of whose nodes none refused to be taken back."""
+    """Leases, by uid, all of whose nodes were released."""
     asked = {action for action in planned if action.do is Do.REMOVE}
     begun = asked & set(answers.begun)
     open_ = {action.lease.uid for action in asked - begun if action.lease is not None}
@@ -225,7 +233,7 @@ def _taken_back(planned: Iterable[Action], answers: Answers) -> set[str]:
 
 
 def _instants(held: Held) -> Iterator[datetime]:
-    """When something is to happen to nodes."""
+    """The times of scheduled actions on nodes."""
     for status in held.facts.requests.values():
         start, leave = status.estimated_start_time, leaves_at(status)
         if status.phase is Phase.PROVISIONING and start is not None:
@@ -236,6 +244,6 @@ def _instants(held: Held) -> Iterator[datetime]:
 
 
 def _of_holders(held: Held) -> Held:
-    """The same with the requests that hold nodes alone: records of others may lie unread in a store of the loop's."""
+    """Only requests that hold nodes: reading other records would use the loop's store."""
     requests = dict(holders(held.facts.requests))
     return replace(held, facts=replace(held.facts, requests=requests))

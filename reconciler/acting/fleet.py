@@ -1,6 +1,6 @@
-"""The clusters as one process sees and moves them: steps 3 and 8 of the cycle, and the notes of step 9.
+"""The clusters as one process sees and changes them: steps 3 and 8 of the cycle, and the notes of step 9.
 
-What one look has shown is kept for the next: checks under way, hand-overs that were seen, repairs that rest.
+Some state is kept between cycles: running checks, seen hand-overs, pausing repairs.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Fleet:
         self._refusals, self._notes = Refusals(), ClusterNotes()
 
     def observe(self, wanted: Wanted, facts: Facts, now: datetime) -> tuple[Wanted, Seen]:
-        """What clusters and agents say, and the documents with the nodes that the clusters show."""
+        """The state of clusters and agents, and the documents with the nodes that the clusters show."""
         with self._hands.mine:
             drivers = self.drivers(wanted.manifests)
             self._hands.drive(drivers)
@@ -73,7 +73,7 @@ class Fleet:
     def _compare(
         self, wanted: Wanted, views: Mapping[str, ClusterView], facts: Facts, now: datetime
     ) -> Looked:
-        """How the slices of every managed cluster that answers differ from what they should be."""
+        """How the slices of every managed cluster that answers differ from their terms."""
         managed = [name for name in sorted(views) if wanted.clusters[name].mode == "manage"]
         terms = {name: terms_in(name, wanted, facts) for name in managed}
         paused = frozenset(name for name in managed if wanted.clusters[name].paused)
@@ -83,7 +83,7 @@ class Fleet:
     def carry_out(
         self, wanted: Wanted, facts: Facts, seen: Seen, stamp: Stamp, tolerance: timedelta
     ) -> Answers:
-        """Do what committed facts ask for at their instant; each write bears the stamp."""
+        """Carries out what committed facts require now; each write carries the stamp."""
         now, pending = facts.at, self._pending
         planned = actions(wanted, facts, seen, now, tolerance)
         with self._hands.mine:
@@ -105,7 +105,7 @@ class Fleet:
         term: int,
         reached: Mapping[str, ClusterView],
     ) -> None:
-        """Put events into the clusters that they are about; a cluster that does not take them gets them later."""
+        """Writes events into the clusters that they are about; a failing cluster gets them later."""
         self._notes.post(told, term, wanted, facts)
         waiting = self._notes.waiting(reached.keys())
         with self._hands.mine:
@@ -113,5 +113,5 @@ class Fleet:
 
 
 def _drift(action: Action, now: datetime) -> Event:
-    text = f"{action.cluster}/{action.node} had lost its lease of {action.request}; given back"
+    text = f"{action.cluster}/{action.node} lost its lease mark of {action.request}; the mark was restored"
     return Event(now, EventReason.DRIFT, text, action.request, action.cluster, action.node)

@@ -1,6 +1,8 @@
-"""What a controller does while its clock is in doubt: it tells that once, carries out agreed ends, and nothing else.
+"""What a controller does while its clock is in doubt: reports it once, carries out committed ends, nothing
+else.
 
-Its commit bears the time of the last decision, or what has come by every clock: a wrong time never becomes a fact.
+Its commit has the time of the last decision, or the time that has passed by every clock: a wrong time never
+becomes a fact.
 
 Held by tests/reconciler/timekeeping/test_clock_doubt.py.
 """
@@ -29,29 +31,27 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Standstill:
-    """One owner."""
-
     branch: StatusBranch
     pending: PendingEvents
     settings: Settings
     pushed: str = ""
-    """What became of the last push."""
-    _event: Event | None = None  # of the doubt that stands
+    """The result of the last push."""
+    _event: Event | None = None  # the event of the current doubt
     _is_told: bool = False
 
     def over(self, now: datetime) -> tuple[Event, ...]:
-        """Our clock is believed: that is told where the doubt was."""
+        """The clock is trusted again; returns an event if it was in doubt."""
         told, self._event, self._is_told = self._is_told, None, False
         if not told:
             return ()
         return (
             Event(
-                now, EventReason.CLOCK_BELIEVED, "the controller's clock is believed again; planning goes on"
+                now, EventReason.CLOCK_BELIEVED, "the controller's clock is trusted again; planning continues"
             ),
         )
 
     def tell(self, doubt: Doubt, *, reachable: bool) -> tuple[Event, ...]:
-        """Commit why nothing happens, once for each doubt; gives what was committed."""
+        """Commits the reason for the standstill, once per doubt; returns what was committed."""
         facts = self.branch.facts
         assert facts is not None, "a leader has read its branch"
         self.pushed, at = "", max(facts.at, doubt.earliest)
@@ -63,7 +63,7 @@ class Standstill:
         try:
             result = self.branch.tell(events, at, summarised(events))
         except Fault as fault:
-            log.warning("doubt not committed reason=%s message=%s; tried again", fault.reason, fault)
+            log.warning("doubt not committed reason=%s message=%s; retrying", fault.reason, fault)
             self.pushed = "Failed"
             return ()
         self.pushed, self._is_told = outcome_of(result), result.landed
@@ -81,14 +81,14 @@ class Standstill:
         drivers: Mapping[str, ClusterDriver],
         failures: ClusterFailures,
     ) -> Answers:
-        """Take back what is over by every clock."""
+        """Releases the nodes of leases that are over by every clock."""
         facts = self.branch.facts
         assert facts is not None, "a leader has read its branch"
         ends = agreed_ends(wanted, facts, seen, doubt.earliest, self.settings.start_tolerance)
         return apply(ends, drivers, failures, self.branch.stamp, doubt.earliest)
 
     def wake(self, now: datetime, doubt: Doubt) -> datetime:
-        """At the next end by the clock that is furthest behind, a poll at the latest."""
+        """At the next end by the slowest clock, at the latest after a poll interval."""
         assert self.branch.facts is not None, "a leader has read its branch"
         left = next_end(self.branch.facts, doubt.earliest)
         return now + (self.settings.poll if left is None else min(left, self.settings.poll))

@@ -1,4 +1,4 @@
-"""When the loop has to look again, if nothing else wakes it. Pure."""
+"""When the loop must run again if nothing else wakes it. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def next_wake(
     settings: Settings,
     held: datetime | None,
 ) -> datetime:
-    """The earliest instant that matters: a start, an end, a mark, an answer or a question that is due, or the poll."""
+    """The earliest scheduled time: a start, an end, a mark, an answer or query that is due, or the poll."""
     facts, wanted, seen = known
     now = decision.facts.at
     found = [now + settings.poll, *answers.until, *next_instants(decision.snapshot, decision.plan, settings)]
@@ -43,7 +43,7 @@ def next_wake(
 
 
 def _askings(decision: Decision, wanted: Wanted) -> list[datetime]:
-    """When clusters are to be asked for nodes that do not exist yet: whoever asks late is to blame for a late start."""
+    """When to request nodes that do not exist yet: requesting late would delay the start."""
     pools = elastic_pools(wanted)
     terms = {key: pool.elastic for key, pool in pools.items() if pool.elastic is not None}
     return [instant(s) for s in asked_at(decision.snapshot, decision.plan, terms)] if terms else []

@@ -1,1 +1,1 @@
-"""Whose word counts for a request."""
+"""Whose approval of a request counts."""

@@ -1,6 +1,6 @@
-"""What a request's file held at a commit of main: the very content that a review or a merge let in.
+"""The content of a request's file at a commit of main: exactly what a review or a merge let in.
 
-What cannot be read is nothing; it is asked for again the next time.
+An unreadable file gives None; it is read again the next time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from schemas.reading.reader import read_document
 from schemas.rules.view import template_path
 
 MOST_READ = 10_000
-"""Requests that are remembered; what a commit holds never changes."""
+"""Requests that are cached; a commit's content never changes."""
 
 
 class Content:
@@ -27,21 +27,21 @@ class Content:
         self._blobs = lru_cache(MOST_READ)(self._blob)
 
     def commit(self, oid: str) -> Commit | None:
-        """A commit's own facts."""
+        """A commit's metadata."""
         try:
             return self._store.commit(oid)
         except Fault:
             return None
 
     def request(self, commit: str, path: str) -> RequestSpec | None:
-        """What a request asked for there, with its template as it was there."""
+        """What a request asked for there, with its template as of that commit."""
         try:
             return self._resolved(commit, path)
         except Fault:
             return None
 
     def blob(self, commit: str, path: str) -> str | None:
-        """Git's id of what lay there."""
+        """Git's id of the blob there."""
         try:
             return self._blobs(commit, path)
         except Fault:
@@ -68,6 +68,6 @@ class Content:
 
 
 def blob_id(data: bytes, beside: str) -> str:
-    """Git's id of a content, in a repository that has ids like `beside`."""
+    """Git's blob id of a content, in the hash format of `beside`."""
     kind = hashlib.sha1 if len(beside) == 40 else hashlib.sha256
     return kind(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()

@@ -1,4 +1,4 @@
-"""What a request's status says of who stands behind its file, and of a change of it that does not count. Pure.
+"""What a request's status records about its file's authors and about a held change of the file. Pure.
 
 Held by tests/reconciler/approvals/test_file_evidence.py.
 """
@@ -12,11 +12,11 @@ from reconciler.model.status_edits import with_condition, without_condition
 from schemas.status.gpr_status import Condition, GPRStatus, Provenance
 
 NOT_AUTHORISED = "ChangeNotAuthorised"
-"""The condition of a request whose file main has otherwise than it counts."""
+"""The condition of a request whose file on main differs from the content that counts."""
 
 
 def with_evidence(before: GPRStatus | None, after: GPRStatus, filed: Filed, now: datetime) -> GPRStatus:
-    """`after`, which the file made of `before`, with what is known of the file's authors and of what is held."""
+    """`after`, which the file made of `before`, with the file's authors and its held change."""
     found = _provenance(before, after, filed)
     if found != after.provenance:
         after = after.edited(provenance=found)
@@ -28,9 +28,10 @@ def with_evidence(before: GPRStatus | None, after: GPRStatus, filed: Filed, now:
 
 
 def _provenance(before: GPRStatus | None, after: GPRStatus, filed: Filed) -> Provenance | None:
-    """Authors are never forgotten while the request lives: an edit of a colleague makes nobody a stranger to it.
+    """Authors are kept while the request lives: a colleague's edit does not make the first author
+    independent.
 
-    A merge speaks for the very content that it brought, so it goes as soon as another is accepted.
+    A merge approves exactly the content that it brought, so it is dropped once other content is accepted.
     """
     old, new = None if before is None else before.provenance, filed.provenance
     is_same = before is not None and before.spec_digest == after.spec_digest

@@ -1,8 +1,8 @@
-"""What a forge says of who approved some content: asked seldom, and believed for a short while only.
+"""Approvals from a forge's reviews: queried rarely and trusted for a short time.
 
-Each question is asked once a minute at most, and ever more seldom the longer it is open, but for a webhook, after which
-all are asked again. Approvals that could not be renewed for five minutes count no more: when the forge cannot be asked,
-nothing is approved.
+Each question is asked at most once a minute, and less often the longer it is open; a webhook makes all of
+them due again. Approvals that could not be renewed for five minutes no longer count: while the forge is
+unreachable, nothing is approved.
 
 Held by tests/reconciler/approvals/test_forge_reviews.py.
 """
@@ -23,15 +23,15 @@ from schemas.errors import Fault
 log = logging.getLogger(__name__)
 
 ASKED_AGAIN = timedelta(minutes=1)
-"""Of one question; also how long nobody is asked after the forge did not answer."""
+"""Shortest interval for one question; also the pause after the forge failed to answer."""
 AGE_PER_PAUSE = 20
-"""A question that is open for so long is asked again after a part of that: five per cent of its age."""
+"""The interval of an open question grows with its age: five per cent of it."""
 LONGEST_PAUSE = timedelta(hours=1)
-"""Between two times that one question is asked, however old it is."""
+"""Longest interval for one question, however old it is."""
 COUNTS_FOR = timedelta(minutes=5)
-"""Approvals, from when they were asked for."""
+"""How long approvals count after they were queried."""
 KEPT_FOR = timedelta(minutes=10)
-"""Questions that the loop does not repeat are forgotten after this."""
+"""Questions that the loop stops asking are forgotten after this time."""
 
 Question = tuple[str, str, str]
 """(commit of main, path, Git's id of the content there)."""
@@ -39,31 +39,30 @@ Approvals = tuple[tuple[Review, Pull], ...]
 Addresses = Mapping[int, frozenset[str]]
 """E-mail addresses by account, for commits whose account the forge does not know."""
 Run = Callable[[Callable[[], None]], object]
-"""Does a piece of work: at once, or soon in another thread."""
+"""Runs a piece of work: now, or later in another thread."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What was said, and when it was asked for."""
+    """The forge's answer, and when it was queried."""
 
     approvals: Approvals
     at: datetime
 
 
 def at_once(work: Callable[[], None]) -> None:
-    """Does the work before anything else happens."""
     work()
 
 
 class OneByOne:
-    """Does work in a thread of its own, in the order of its coming."""
+    """Runs work in a thread of its own, in order."""
 
     def __init__(self) -> None:
         self._todo: SimpleQueue[Callable[[], None]] = SimpleQueue()
         Thread(target=self._turn, name="reviews", daemon=True).start()
 
     def __call__(self, work: Callable[[], None]) -> None:
-        """Soon."""
+        """Runs it soon."""
         self._todo.put(work)
 
     def _turn(self) -> None:
@@ -71,13 +70,13 @@ class OneByOne:
             work = self._todo.get()
             try:
                 work()
-            except Exception:  # whatever it is, the next piece has its turn
+            except Exception:  # whatever it is, the next piece of work still runs
                 log.exception("forge not asked")
 
 
 @dataclass(slots=True)
 class _Open:
-    """A question that the loop repeats."""
+    """A question that the loop keeps asking."""
 
     first: datetime
     asked: datetime
@@ -85,7 +84,7 @@ class _Open:
 
 
 class Reviews:
-    """One forge's answers. `of` has one caller; answers may come in from another thread."""
+    """The answers of one forge. `of` has one caller; answers may arrive from another thread."""
 
     def __init__(
         self,
@@ -95,9 +94,9 @@ class Reviews:
         told: Callable[[], None] = lambda: None,
         hooked: Event | None = None,
     ) -> None:
-        """`told` is called when an answer has changed, in the thread that brought it.
+        """`told` is called when an answer changed, in the thread that received it.
 
-        `hooked` is set when a webhook came: something may have been said on the forge.
+        `hooked` is set when a webhook arrived: a review may have changed.
         """
         self._forge, self._branch, self._run, self._told = forge, branch, run, told
         self._hooked = hooked or Event()
@@ -107,7 +106,7 @@ class Reviews:
         self._silent_until: datetime | None = None
 
     def of(self, question: Question, addresses: Addresses, now: datetime) -> Approvals | None:
-        """Reviews that approve exactly that content, whoever made them; None: nothing is known that counts now."""
+        """Reviews that approve exactly this content, by any account; None: no current answer."""
         self._heed_hook(now)
         if self._is_due(question, now):
             self._forget(now)
@@ -124,13 +123,13 @@ class Reviews:
         if answer is None:
             return None
         is_last = question in self._open and answer.at == self._open[question].asked
-        # That there are none is harmless however old it is.
+        # An empty answer is harmless however old it is.
         return (
             answer.approvals if now - answer.at <= COUNTS_FOR or (is_last and not answer.approvals) else None
         )
 
     def _heed_hook(self, now: datetime) -> None:
-        """After a webhook every question is as good as new."""
+        """After a webhook every question is due again."""
         if self._hooked.is_set():
             self._hooked.clear()
             for question in self._open.values():

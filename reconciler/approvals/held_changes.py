@@ -1,4 +1,4 @@
-"""What is said of changes on main that do not count: events when a hold begins or ends, and a line among the problems.
+"""Reports changes on main that do not count: events when a hold begins or ends, and rows of the problems.
 
 Pure. Held by tests/reconciler/trust/test_holding.py.
 """
@@ -14,17 +14,15 @@ from schemas.rules.problems import Problem, quoted
 from schemas.status.judgements import HeldChange, TrustRecord
 
 MOST_TOLD = 20
-"""Holds of one cycle that are told one by one; trust.yaml lists them all."""
+"""Holds of one cycle that get an event of their own; trust.yaml lists them all."""
 
 
 def told(before: TrustRecord | None, after: TrustRecord | None, now: datetime) -> list[Event]:
-    """What is news of main's judging since the last commit."""
+    """Events about what changed in the judgement of main since the last commit."""
     if after is None or after == before:
         return []
     if before is None:
-        text = (
-            f"changes of main are verified from now on; {after.main[:12]} and all before it counts as it is"
-        )
+        text = f"changes on main are verified from now on; {after.main[:12]} and everything before it counts unverified"
         return [Event(now, EventReason.TRUST_BEGAN, text), *_begun(after.held, now)]
     old = {change.path: change for change in before.held}
     new = {change.path: change for change in after.held}
@@ -41,7 +39,7 @@ def _begun(changes: Iterable[HeldChange], now: datetime) -> Iterator[Event]:
     every = list(changes)
     for change in every[:MOST_TOLD]:
         counts = (
-            "nothing counts in its place" if change.authorised is None else "what counted before still does"
+            "no earlier version counts" if change.authorised is None else "the earlier version still counts"
         )
         text = f"{change.message} (commit {change.commit[:12]}, rule {change.rule}; {counts})"
         yield _event(now, EventReason.NOT_AUTHORISED, text, change.path)
@@ -51,15 +49,15 @@ def _begun(changes: Iterable[HeldChange], now: datetime) -> Iterator[Event]:
 def _ended(changes: Iterable[HeldChange], now: datetime) -> Iterator[Event]:
     every = list(changes)
     for change in every[:MOST_TOLD]:
-        text = f"{quoted(change.path)} counts again as main has it"
+        text = f"{quoted(change.path)} counts again as it is on main"
         yield _event(now, EventReason.AUTHORISED, text, change.path)
-    yield from _rest(len(every), now, EventReason.AUTHORISED, "more files count again as main has them")
+    yield from _rest(len(every), now, EventReason.AUTHORISED, "more files count again as they are on main")
 
 
 def _rest(count: int, now: datetime, reason: EventReason, what: str) -> Iterator[Event]:
     if count > MOST_TOLD:
         yield Event(
-            now, reason, f"{count - MOST_TOLD} {what}; trust.yaml on the status branch lists all that is held"
+            now, reason, f"{count - MOST_TOLD} {what}; trust.yaml on the status branch lists all held changes"
         )
 
 
@@ -73,8 +71,8 @@ def _event(now: datetime, reason: EventReason, text: str, path: str) -> Event:
 
 
 def held_problems(record: TrustRecord | None) -> tuple[Problem, ...]:
-    """Held changes as problems of their files: main has something there that does not count."""
-    fix = "bring it in by somebody who may change the file, or restore what counts"
+    """Held changes as problems of their files: the content on main does not count."""
+    fix = "have a person who may change this file submit the change again, or restore what counts"
     return tuple(
         Problem(quoted(change.path), 1, 1, change.rule, "error", change.message, fix)
         for change in (() if record is None else record.held)

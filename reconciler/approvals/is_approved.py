@@ -1,8 +1,8 @@
-"""Whether a waiting request needs an admin's word, and whether it has it. Pure.
+"""Whether a waiting request needs an admin's approval, and whether it has one. Pure.
 
-What counts as somebody's word is decided in `reconciler.approvals.who_approved`; here it is asked whether the words
-there are cover the request: this very content, not past their end, within their limits, and of two admins where that
-much is held. A policy that changed re-judges whoever waits; who holds nodes keeps his terms.
+`reconciler.approvals.who_approved` decides which approvals are genuine; this module decides whether they
+cover the request: this exact content, not expired, within their limits, and by two admins where required. A
+changed policy re-judges waiting requests; a running lease keeps its terms.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from schemas.rules.fit import free_priority
 from schemas.status.gpr_status import WAITING, ApprovalState, Cause, GPRStatus, Phase
 
 OUTSIDE = "OverLimit"
-"""The condition of a request that waits outside of the queue; see `reconciler.accounts.monthly_limits`."""
+"""The condition of a request kept out of the queue by a limit; see `reconciler.accounts.monthly_limits`."""
 MOST_IGNORED = 3
-"""Sentences on words that do not count, in one message."""
+"""Sentences on approvals that do not count, in one message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """Words that are enough together, and the most that they let the request hold."""
+    """Approvals that suffice together, and the most that they let the request hold."""
 
     decisions: tuple[ApprovalDecision, ...]
     limit: ApprovalLimit
@@ -47,7 +47,9 @@ class Consent:
 def approval_outcome(
     key: str, status: GPRStatus, context: Context, more: tuple[str, ...] = ()
 ) -> RequestOutcome:
-    """Moves a waiting request between PendingApproval, Queued and Rejected; `more` reasons to ask than its own."""
+    """Moves a waiting request between PendingApproval, Queued and Rejected; `more`: further reasons for an
+    approval.
+    """
     if status.phase not in WAITING or status.accepted_spec.slice not in context.wanted.slices:
         return RequestOutcome(status)
     decisions = standing_decisions(key, status, context)
@@ -77,27 +79,30 @@ def standing_decisions(key: str, status: GPRStatus, context: Context) -> tuple[A
 
 
 def with_free_edits(status: GPRStatus, accepted: RequestSpec, ceiling: int) -> GPRStatus:
-    """A request that holds nodes, with what may change at any time: the words that let it in go along with it.
+    """A request that holds nodes, after an edit allowed at any time; the approvals that let it in stay with
+    it.
 
-    They were for the lease, and its terms are as they were; so it needs no other word when it is queued again for the
-    rest. `ceiling` is the priority from which on that is bound.
+    They were for the lease, whose terms did not change, so requeuing for the remaining time needs no new
+    approval. `ceiling` is the priority from which an approval is bound to the priority.
     """
     was, now = status.accepted_spec.digest(ceiling), accepted.digest(ceiling)
     status = status.edited(accepted_spec=accepted)
-    if now == was or status.spec_digest != was:  # another policy binds more: that is for it to say
+    if now == was or status.spec_digest != was:  # bound by another policy: the policy check decides
         return status
     known = status.approval
     return status.edited(spec_digest=now, approval=None if known is None else known.edited(digest=now))
 
 
 def _carried(status: GPRStatus) -> tuple[str, ...]:
-    """Names of words that count for the request as it reads, though they were said of what it was."""
+    """Names of approvals that count for the request as it reads now, though they named its earlier content."""
     known = status.approval
     return known.ids if known is not None and known.digest == status.spec_digest else ()
 
 
 def _bound_anew(status: GPRStatus, context: Context) -> GPRStatus:
-    """With the digest that words must have by the present policy: it says from which priority on that is bound."""
+    """With the digest that approvals need under the present policy, which says which priorities they are
+    bound to.
+    """
     spec, wanted = status.accepted_spec, context.wanted
     digest = spec.digest(free_priority(wanted.slices[spec.slice], wanted.project))
     return status if digest == status.spec_digest else status.edited(spec_digest=digest)
@@ -107,14 +112,14 @@ def _bound_anew(status: GPRStatus, context: Context) -> GPRStatus:
 
 
 def consent_of(decisions: tuple[ApprovalDecision, ...], spec: RequestSpec, wanted: Wanted) -> Consent | None:
-    """The first of these words, or two of them, that cover the request in at least one pool that fits it."""
+    """The first approval, or pair of approvals, that covers the request in at least one pool it fits."""
     return next((c for c in _consents(decisions, spec, wanted) if _is_enough(c.limit, spec, wanted)), None)
 
 
 def _consents(
     decisions: tuple[ApprovalDecision, ...], spec: RequestSpec, wanted: Wanted
 ) -> Iterator[Consent]:
-    """Two admins' words before one's, where the project has a second threshold: they reach further."""
+    """Pairs before single approvals where the project has a second threshold: pairs allow more."""
     above = wanted.project.approval.two_admins_above
     limits = {decision.id: decision.limit or _as_asked(spec, wanted) for decision in decisions}
     if above is None:
@@ -134,7 +139,7 @@ def _least(one: ApprovalLimit, other: ApprovalLimit) -> ApprovalLimit:
 
 
 def _as_asked(spec: RequestSpec, wanted: Wanted) -> ApprovalLimit:
-    """Of a word about content as a whole: whatever that content asks for."""
+    """The limit of an approval without limits of its own: whatever the content asks for."""
     return largest_hold(spec, wanted.slices[spec.slice], wanted.pools)
 
 
@@ -147,7 +152,7 @@ def _is_enough(limit: ApprovalLimit, spec: RequestSpec, wanted: Wanted) -> bool:
 
 
 def needed_reasons(status: GPRStatus, context: Context) -> tuple[str, ...]:
-    """Why an admin must approve this request, as `schemas.rules.fit` lists it; () if nothing."""
+    """Why this request needs an approval, as `schemas.rules.fit` lists it; () if it needs none."""
     spec, wanted = status.accepted_spec, context.wanted
     needs = approval_reasons(spec, wanted.slices[spec.slice], wanted.project, wanted.pools)
     return tuple(dict.fromkeys(need.reason for need in needs))
@@ -172,13 +177,13 @@ def _pending(
     found: tuple[tuple[str, ...], tuple[ApprovalDecision, ...], Cause],
     context: Context,
 ) -> RequestOutcome:
-    """Waiting for a word. Those that are there and not enough are shown, so that each is known as used."""
+    """Waiting for an approval. Insufficient approvals are listed too, so that they stay known as used."""
     reasons, decisions, cause = found
     why = " and ".join(reasons)
     ignored = [*_too_little(decisions), *context.wanted.ignored_decisions.get(key, ())][:MOST_IGNORED]
     shown = status.edited(
         reason="NeedsApproval",
-        message="; ".join((f"{why}: an admin approves it with `egs approve {key}`", *ignored)),
+        message="; ".join((f"{why}: an admin can approve it with `egs approve {key}`", *ignored)),
         approval=_shown(status, reasons, decisions),
     )
     if status.phase is Phase.PENDING_APPROVAL:
@@ -200,7 +205,7 @@ def _shown(
 
 
 def _other_digest(status: GPRStatus, decisions: tuple[ApprovalDecision, ...]) -> str | None:
-    """The request's digest where these words name another one."""
+    """The request's digest if these approvals name a different one."""
     return status.spec_digest if any(d.digest != status.spec_digest for d in decisions) else None
 
 
@@ -209,15 +214,15 @@ def _too_little(decisions: tuple[ApprovalDecision, ...]) -> tuple[str, ...]:
         return ()
     one = len(decisions) == 1
     return (
-        f"the approval of {_names(decisions)} is not enough: its limit is below what is asked for, or it takes "
-        "a second admin"
+        f"the approval of {_names(decisions)} is not enough: its limit is below what is asked for, or the "
+        "request needs a second approval"
         if one
         else f"the approvals of {_names(decisions)} are not enough: their limits are below what is asked for",
     )
 
 
 def _why_not(key: str, status: GPRStatus, context: Context) -> Cause:
-    """Why a request that was let in would not be any more: its own edit, else a word or a rule that changed."""
+    """Why a request that was queued no longer would be: its own edit, else a changed approval or policy."""
     had = () if status.approval is None else status.approval.ids
     decisions = (d for d in context.wanted.decisions.get(key, ()) if d.rule == "request" and d.id in had)
     is_other = any(decision.digest != status.spec_digest for decision in decisions) and not _carried(status)
@@ -227,17 +232,17 @@ def _why_not(key: str, status: GPRStatus, context: Context) -> Cause:
 def _without_start(
     key: str, status: GPRStatus, cause: Cause, now: datetime
 ) -> tuple[GPRStatus, tuple[Event, ...]]:
-    """A start that was promised goes only with its cause."""
+    """A promised start is lost only with a stated cause."""
     if status.estimated_start_time is None:
         return status, ()
-    told = Event(now, EventReason.DELAYED, f"{key} lost its start: {cause}, it needs an approval", key)
+    told = Event(now, EventReason.DELAYED, f"{key} lost its start ({cause}): it needs an approval", key)
     return with_slip(status, None, cause, key, now), (told,)
 
 
 def _queued(
     key: str, status: GPRStatus, reasons: tuple[str, ...], consent: Consent | None, now: datetime
 ) -> RequestOutcome:
-    """In the queue, with the words that let it in: their limit says which pools may serve."""
+    """Queued, with the approvals that let it in: their limit says which pools may serve it."""
     approval = None if consent is None else _recorded(status, reasons, consent, now)
     if status.phase is Phase.QUEUED and approval == status.approval:
         return RequestOutcome(status)
@@ -247,12 +252,14 @@ def _queued(
         queued = queued.edited(phase=phase, reason=None, message=None)
     elif approval is None:
         return RequestOutcome(queued)
-    what = f"{key} needs no approval any more" if approval is None else f"{key} was approved by {approval.by}"
+    what = (
+        f"{key} no longer needs an approval" if approval is None else f"{key} was approved by {approval.by}"
+    )
     return RequestOutcome(queued, (Event(now, EventReason.APPROVED, what, key),), (Cause.APPROVED, key))
 
 
 def _recorded(status: GPRStatus, reasons: tuple[str, ...], consent: Consent, now: datetime) -> ApprovalState:
-    """The words as the status shows them; what is recorded already keeps its time."""
+    """The approvals as the status shows them; a recorded one keeps its time."""
     decisions = consent.decisions
     approval = ApprovalState(
         reasons=reasons,
@@ -279,7 +286,7 @@ def _ids(decisions: tuple[ApprovalDecision, ...]) -> tuple[str, ...]:
 
 def _rejected(key: str, status: GPRStatus, decision: ApprovalDecision, now: datetime) -> RequestOutcome:
     by, why = decision.by, decision.reason or "no reason given"
-    queued = status.phase is Phase.QUEUED  # a word against it counts also where none was needed
+    queued = status.phase is Phase.QUEUED  # a rejection counts even if no approval was needed
     pending = advance(status.phase, Move.WITHHOLD) if queued else status.phase
     told = ApprovalState(decision="reject", by=by, how=decision.how, ids=(decision.id,), message=why, at=now)
     rejected = without_promise(status).edited(

@@ -1,7 +1,8 @@
-"""Statements that never count again: used up at Provisioning, or taken back. Pure.
+"""Approvals that never count again: used at Provisioning, or withdrawn. Pure.
 
-A word is for one request in one life. Whoever files the request again, or brings a withdrawn approval back from the
-history, finds it here. The request that used a word keeps it when it is queued again for no fault of its own.
+An approval is for one request in one life. If the request is filed again, or a withdrawn approval is restored
+from the history, this ledger rejects it. A request that used an approval keeps it when it is requeued through
+no fault of its own.
 
 Held by tests/reconciler/approvals/test_used_approvals.py.
 """
@@ -19,15 +20,15 @@ from schemas.status.gpr_status import HOLDING, WAITING, GPRStatus
 from schemas.status.judgements import SpentApproval
 
 REMEMBERED = timedelta(days=400)
-"""Of statements whose end is not known any more; none that counts ends later than a year from now."""
+"""For approvals whose end is no longer known; an approval that counts ends within a year."""
 MOST_SPENT = 2000
-"""Rows of one slice; where so many are remembered no new word counts, because none more could be."""
+"""Rows of one slice; when it is full, new approvals do not count, because they could not be recorded."""
 
 Spent = Mapping[str, tuple[SpentApproval, ...]]
 
 
 def is_live(id_: str, key: str, facts: Facts) -> bool:
-    """Whether a statement may still count for this request."""
+    """True if an approval may still count for this request."""
     status, rows = facts.requests.get(key), facts.used_approvals.get(key.partition("/")[0], ())
     is_own = status is not None and status.approval is not None and id_ in status.approval.ids
     why = {row.why for row in rows if row.id == id_}
@@ -37,7 +38,7 @@ def is_live(id_: str, key: str, facts: Facts) -> bool:
 
 
 def spent_after(before: Facts, requests: Mapping[str, GPRStatus], wanted: Wanted, now: datetime) -> Spent:
-    """The ledger once `before` has become `requests`; this very object again when nothing differs."""
+    """The ledger once `before` has become `requests`; the same object if nothing changed."""
     fresh = list(_freshly_spent(before, requests, wanted, now))
     ends = any(row.until <= now for rows in before.used_approvals.values() for row in rows)
     if not fresh and not ends:
@@ -72,7 +73,7 @@ def _freshly_spent(
 def _spent_by(
     old: GPRStatus | None, new: GPRStatus | None, filed: Collection[str]
 ) -> Iterator[tuple[str, Literal["consumed", "withdrawn"]]]:
-    """What becomes of the words a request had, as it went from `old` to `new`."""
+    """What became of a request's approvals when it went from `old` to `new`."""
     had, has = _words(old), _words(new)
     if new is not None and new.phase in HOLDING:
         yield from ((id_, "consumed") for id_ in has)
@@ -89,6 +90,6 @@ def _spent_by(
 
 
 def _words(status: GPRStatus | None) -> tuple[str, ...]:
-    """Names of statements; where nothing is verified there are none that anybody could not make again."""
+    """Names of approvals; unverified ones are left out, because anyone could make them again."""
     state = None if status is None else status.approval
     return () if state is None or state.how in (None, "file") else state.ids

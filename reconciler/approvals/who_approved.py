@@ -1,12 +1,12 @@
-"""Whose word on a request counts: Approval files, reviews on the forge, and admins' own merges.
+"""Whose approval of a request counts: Approval files, reviews on the forge, and admins' own merges.
 
-Here it is decided who speaks, by evidence; whether the words cover the request is for
-`reconciler.approvals.is_approved` to say. A signature is checked once; whose key it is by, whether that key is
-revoked, and whether the word is over, used up or taken back is asked in every cycle. What cannot be shown now does
-not count now.
+This module establishes the author from evidence; `reconciler.approvals.is_approved` decides whether the
+approvals cover the request. A signature is checked once; its key's owner, the key's revocation, and whether
+the approval expired, was used or was withdrawn are checked in every cycle. An approval that cannot be
+verified now does not count now.
 
-Held by tests/reconciler/trust/test_approval_corpus.py: of all its forgeries none counts, of all its genuine words
-each does.
+Held by tests/reconciler/trust/test_approval_corpus.py: none of its forgeries counts, all of its genuine
+approvals do.
 """
 
 from __future__ import annotations
@@ -41,9 +41,11 @@ from schemas.status.gpr_status import TERMINAL, WAITING, GPRStatus, Provenance
 log = logging.getLogger(__name__)
 
 LONGEST = timedelta(days=366)
-"""A signed word that ends later does not count yet: what was used up must not be remembered for ever."""
+"""A signed approval that ends later does not count: used approvals must not be remembered forever."""
 MOST_CHECKS = 200
-"""Signatures that are checked in one cycle; more wait for the next, so that nobody can keep the controller busy."""
+"""Signatures checked in one cycle; the rest wait for the next, so that a flood of them cannot block the
+controller.
+"""
 
 Decisions = Mapping[str, tuple[ApprovalDecision, ...]]
 IgnoredDecisions = Mapping[str, tuple[str, ...]]
@@ -51,7 +53,7 @@ IgnoredDecisions = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class IgnoredDecision:
-    """Why something that looks like a word does not count."""
+    """Why something that looks like an approval does not count."""
 
     sentence: str
 
@@ -61,7 +63,7 @@ _Found = ApprovalDecision | IgnoredDecision
 
 @dataclass(frozen=True, slots=True)
 class _About:
-    """One request as words are judged against it."""
+    """One request, as its approvals are judged against it."""
 
     key: str
     wanted: Wanted
@@ -76,7 +78,7 @@ class _About:
 
 
 def file_decisions(wanted: Wanted) -> Decisions:
-    """Where nothing is verified: the word of every Approval that bears an admin's name."""
+    """Without verification: every Approval named after an admin counts."""
     admins = {person.handle: person for person in wanted.project.admins}
     return {
         key: tuple(
@@ -89,7 +91,7 @@ def file_decisions(wanted: Wanted) -> Decisions:
 
 
 def recorded_decisions(facts: Facts) -> Decisions:
-    """For readers without keys: what the controller found to count when it looked last."""
+    """For readers without keys: the approvals that counted when the controller last looked."""
     return {
         key: tuple(_recorded(key, status))
         for key, status in facts.requests.items()
@@ -98,14 +100,14 @@ def recorded_decisions(facts: Facts) -> Decisions:
 
 
 def with_readers_decisions(wanted: Wanted, facts: Facts) -> Wanted:
-    """The documents with the words that somebody who only reads the repository can go by."""
+    """The documents with the approvals that a reader of the repository can rely on."""
     if facts.trust is None:
         return replace(wanted, decisions=file_decisions(wanted))
     return replace(wanted, decisions=recorded_decisions(facts), ignored_decisions=recorded_ignored(facts))
 
 
 def recorded_ignored(facts: Facts) -> IgnoredDecisions:
-    """What the controller said last of words that do not count."""
+    """What the controller last recorded about approvals that do not count."""
     pending = {k: s.message or "" for k, s in facts.requests.items() if s.reason == "NeedsApproval"}
     said = {key: message.partition("; ")[2] for key, message in pending.items()}
     return {key: (sentences,) for key, sentences in said.items() if sentences}
@@ -129,7 +131,7 @@ def _recorded(key: str, status: GPRStatus) -> Iterator[ApprovalDecision]:
 
 
 class DecisionReader:
-    """Finds the words that count where changes are verified. One owner; remembers what it checked."""
+    """Finds the approvals that count where changes are verified. One owner; caches signature checks."""
 
     def __init__(
         self,
@@ -153,7 +155,7 @@ class DecisionReader:
         self._heard: Memo[Wanted] = Memo()
 
     def hear(self, wanted: Wanted, facts: Facts, now: datetime) -> Wanted:
-        """The documents with all words that count now; this very object again when nothing differs."""
+        """The documents with all approvals that count now; the same object if nothing changed."""
         if self._level != "none":
             return self._same(wanted, *self._all(wanted, facts, now))
         return self._same(
@@ -170,8 +172,9 @@ class DecisionReader:
         try:
             keyring = self._keyring()
         except Fault as fault:
-            return {}, dict.fromkeys(wanted.approvals, (f"no word counts: {fault}",))
-        authority = Authority(roll_of(wanted.project.admins), keyring=keyring)  # members' keys are no admins'
+            return {}, dict.fromkeys(wanted.approvals, (f"no approval counts: {fault}",))
+        # Members' keys cannot approve as admins.
+        authority = Authority(roll_of(wanted.project.admins), keyring=keyring)
         self._checks, self._used = 0, set()
         for key in sorted({*wanted.filed, *wanted.approvals, *facts.requests}):
             about = _about(key, wanted, facts, now)
@@ -198,22 +201,24 @@ class DecisionReader:
             yield from self._reviewed(about, authority)
 
     def _counted(self, said: _Found, about: _About, facts: Facts) -> _Found:
-        """A word that was shown, unless it is about one's own request, or was used up or taken back."""
+        """A verified approval, unless it approves its author's own request, or was used or withdrawn."""
         if isinstance(said, IgnoredDecision):
             return said
         if not is_live(said.id, about.key, facts):
-            return IgnoredDecision(f"what {said.by} said was used up or taken back; a new word is needed")
+            return IgnoredDecision(
+                f"the decision of {said.by} was already used or withdrawn; a new one is needed"
+            )
         if said.verdict == "reject" or about.wanted.project.approval.own_requests:
             return said
         authors = None if about.provenance is None else about.provenance.authors
         if said.how != "forge" and not authors:  # the forge knows its own authors
             return IgnoredDecision(
-                f"who wrote {about.key} is not known, so nobody can approve it; its requester edits it once, "
-                "displayName will do"
+                f"the author of {about.key} is unknown, so nobody can approve it; its requester must edit it once, "
+                "for example its displayName"
             )
         if said.email.lower() in {author.lower() for author in authors or ()}:
             return IgnoredDecision(
-                f"{said.by} wrote {about.key}; another admin approves it, or project.yaml allows "
+                f"{said.by} wrote {about.key}; another admin must approve it, or project.yaml must allow "
                 "approval.ownRequests"
             )
         return said
@@ -229,20 +234,20 @@ class DecisionReader:
         if why is None:
             yield replace(_decision(about.key, approval, admin, about.wanted), how="signed")
         else:
-            yield IgnoredDecision(f"the word of {handle} does not count: {why}")
+            yield IgnoredDecision(f"the approval of {handle} does not count: {why}")
 
     def _forged(self, approval: Approval, admin: Person, about: _About, authority: Authority) -> str | None:
-        """Why its signature does not show that this admin said it; None: it does."""
+        """Why its signature does not prove that this admin made it; None: it does."""
         armoured = approval.spec.signature or ""
         claimed = parse(armoured)
         if claimed is None:
-            return "its signature cannot be read; `egs approve` makes one"
+            return "its signature cannot be read; `egs approve` makes a valid one"
         actor = authority.actor(Voucher("signature", key=claimed.key), about.now, NAMESPACE)
         if actor is None or not actor.is_admin or actor.email.lower() != admin.email.lower():
-            return f"it is signed with a key that is not known to be {admin.email}'s"
+            return f"it is signed with a key that is not registered for {admin.email}"
         message = statement(about.wanted.project_name, approval)
         if self._key_of(NAMESPACE, message, armoured) != claimed.key:
-            return "its signature is not of what it says; `egs approve` signs it anew"
+            return "its signature does not match its content; `egs approve` signs it again"
         return None
 
     # -- merges ----------------------------------------------------------------------------------------------
@@ -258,7 +263,7 @@ class DecisionReader:
         key = self._key_of(GIT, commit.payload, commit.signature)
         actor = None if key is None else authority.actor(Voucher("signature", key=key), about.now, GIT)
         if actor is None or not actor.is_admin or actor.email.lower() != found.merged_by.lower():
-            yield IgnoredDecision(f"the merge {found.commit[:12]} is not signed by a key that counts now")
+            yield IgnoredDecision(f"the merge {found.commit[:12]} is not signed by a currently valid key")
             return
         person = _admin_at(actor.email, about.wanted)
         if person is not None:
@@ -274,21 +279,25 @@ class DecisionReader:
         question = (found.commit, about.path, blob)
         answer = reviews.of(question, _addresses(about.wanted), about.now)
         if answer is None:
-            yield IgnoredDecision("the forge has not told who approved it; it is asked again within a minute")
+            yield IgnoredDecision(
+                "the forge has not reported who approved it; it is queried again within a minute"
+            )
             return
         for review, pull in answer:
             actor = authority.actor(Voucher("forge", account=review.by.id), about.now)
             person = None if actor is None or not actor.is_admin else _admin_at(actor.email, about.wanted)
             if person is None:
                 yield IgnoredDecision(
-                    f"{review.by.login} approved it on the forge and is no admin of the project"
+                    f"{review.by.login} approved it on the forge but is not an admin of the project"
                 )
                 continue
             id_ = f"forge:{pull.number}:{review.id}:{about.key}"
             yield from self._of_content(about, person, "forge", id_)
 
     def _of_content(self, about: _About, person: Person, how: str, id_: str) -> Iterator[ApprovalDecision]:
-        """The word of somebody who let this very content in: for all that it asks for, its grace too."""
+        """The approval of a person who let in exactly this content: for everything it asks for, its grace
+        period too.
+        """
         assert about.provenance is not None
         spec = self._content.request(about.provenance.commit, about.path)
         slice_ = None if spec is None else about.wanted.slices.get(spec.slice)
@@ -311,7 +320,7 @@ class DecisionReader:
     # -- signatures ------------------------------------------------------------------------------------------
 
     def _key_of(self, namespace: str, message: bytes, signature: str) -> str | None:
-        """The key that made it; None also while too many others are checked."""
+        """The key that made it; None also if this cycle's checks are used up."""
         made = (namespace, message, signature)
         self._used.add(made)
         if made not in self._checked:
@@ -320,14 +329,14 @@ class DecisionReader:
             self._checks += 1
             try:
                 self._checked[made] = self._verifier.key_of(namespace, message, signature)
-            except Fault as fault:  # asked again in the next cycle
+            except Fault as fault:  # checked again in the next cycle
                 log.warning("signature not checked reason=%s message=%s", fault.reason, fault)
                 return None
         return self._checked[made]
 
 
 def decision_reader_of(settings: Settings, store: Store, reviews: Reviews | None = None) -> DecisionReader:
-    """As the operator's settings have it. UserError `BadTrustFolder` when the keys cannot be read."""
+    """Built from the operator's settings. UserError `BadTrustFolder` if the keys cannot be read."""
     trust = settings.trust
     if trust.level == "none":
         return DecisionReader("none", store, Keyring, SystemVerifier())
@@ -360,12 +369,12 @@ def _decision(key: str, approval: Approval, admin: Person, wanted: Wanted) -> Ap
 
 
 def _unfit(approval: Approval, now: datetime) -> str | None:
-    """What of the file itself keeps it from counting."""
+    """What in the file itself keeps it from counting."""
     spec = approval.spec
     if spec.signature is None:
         return "it is not signed; `egs approve` signs it"
     if spec.not_after is None:
-        return "it has no end; give notAfter"
+        return "it has no end; set notAfter"
     if spec.not_after <= now:
         return f"it ended at {format_instant(spec.not_after)}"
     if spec.not_after > now + LONGEST:
@@ -376,7 +385,7 @@ def _unfit(approval: Approval, now: datetime) -> str | None:
 
 
 def _awaits_a_word(about: _About) -> bool:
-    """Whether the request needs an admin's word as far as is known: only then the forge is asked."""
+    """True if, as far as is known, the request needs an approval: only then the forge is queried."""
     filed, status, project = about.wanted.filed.get(about.key), about.status, about.wanted.project
     spec = None if filed is None else filed.spec
     if spec is None:

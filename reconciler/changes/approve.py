@@ -1,7 +1,7 @@
-"""`egs approve` and `egs reject`: an admin's word about one request exactly as it reads now.
+"""`egs approve` and `egs reject`: an admin's decision on one request, exactly as it reads now.
 
-The word is signed with the admin's own key where there is one, here and without any network: what counts is the
-statement in the file, however it reaches main.
+The file is signed with the admin's own key if there is one, locally and without a network: the signed
+statement in the file is what counts, however it reaches main.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from schemas.rules.fit import free_priority
 from schemas.status.gpr_status import HOLDING, TERMINAL, Phase
 
 COUNTS_FOR = timedelta(days=30)
-"""A word whose end nobody gave."""
+"""Lifetime of an approval without --not-after."""
 
 
 def decide(repo: str | None, key: str, options: Decision, author: str | None, now: str | None) -> None:
-    """Write the approval file, bound to the request's digest as it is on main, and signed where there is a key."""
+    """Writes the approval file, bound to the request's digest on main, and signed if there is a key."""
     slice_, name = split(key)
     given = time("--not-after", options.not_after)
     if options.limit_extend is not None:
         lasting("--limit-extend", options.limit_extend)
     if options.limit_extend is not None and options.rule != "extension":
-        raise WrongUse("--limit-extend bounds grace; give --rule extension with it")
+        raise WrongUse("--limit-extend limits an extension; use it with --rule extension")
 
     with opened(repo) as source:
         signer = _Signer(
@@ -58,12 +58,12 @@ def decide(repo: str | None, key: str, options: Decision, author: str | None, no
         end = given or at + COUNTS_FOR
         if end <= at:
             raise WrongUse(
-                f"--not-after {options.not_after} is over already: it is {format_instant(at)}; name a later time"
+                f"--not-after {options.not_after} is in the past: it is {format_instant(at)}; choose a later time"
             )
 
         if signer.key is not None and end > at + LONGEST:
             raise WrongUse(
-                f"--not-after {options.not_after}: a signed word counts for {LONGEST.days} days at most"
+                f"--not-after {options.not_after}: a signed approval is valid for {LONGEST.days} days at most"
             )
 
         def build(state: State, base: str) -> Change:
@@ -84,60 +84,64 @@ def decide(repo: str | None, key: str, options: Decision, author: str | None, no
 
 
 def _go_on_without_origin(source: Source) -> None:
-    """A word is made where its admin is, with or without a network: what it binds are the files there."""
+    """An admin can approve without a network: the approval is bound to the local files."""
     if not isinstance(source, Folder):
         return
     try:
         source.status()
     except Fault as fault:
-        note(f"the files here are all that is known: {fault}")
+        note(f"using the local files only: {fault}")
         source.go_offline()
 
 
 class _Signer:
-    """Signs what the admin says; the same again is not signed again, for each may ask for a passphrase."""
+    """Signs the approval; the same content is signed only once, because each signature may ask for a
+    passphrase.
+    """
 
     def __init__(self, key: PersonKey | None) -> None:
         self.key = key
         self._made: tuple[bytes, str] | None = None
 
     def signed(self, path: str, content: dict[str, Any], state: State) -> bytes:
-        """The file's bytes, with the signature of what they say if there is a key."""
+        """The file's bytes, signed if there is a key."""
         text = dump(content).encode()
         approval = read_document(path, text)
         if self.key is None or not isinstance(approval, Approval):
-            return text  # what cannot be read is refused with its reasons when it is submitted
+            return text  # an unreadable file is refused with its reasons when it is submitted
         message = statement(state.wanted.project_name, approval)
         if self._made is None or self._made[0] != message:
             self._made = (message, sign_as_person(self.key, NAMESPACE, message))
         return dump({**content, "spec": {**content["spec"], "signature": self._made[1]}}).encode()
 
     def doubt(self, handle: str, state: State) -> str:
-        """Why the word may not count, as far as the manifests tell; empty when it should."""
+        """Why the approval may not count, as far as the manifests show; empty if it should count."""
         if self._made is None:
-            return "the word is not signed and counts only where nothing is verified; sign it with --key FILE"
+            return "the approval is not signed and counts only where changes are not verified; sign it with --key FILE"
         made = parse(self._made[1])
         lines = next(admin.keys for admin in state.wanted.project.admins if admin.handle == handle)
         if made is None or made.key in {canonical_key(line) for line in lines}:
             return ""
         return (
-            f"project.yaml does not list this key for {handle}; the word counts if the operator's "
-            "allowed_signers names it"
+            f"project.yaml does not list this key for {handle}; the approval counts only if the operator's "
+            "allowed_signers lists it"
         )
 
 
 def _admin(state: State, handle: str | None, who: Person | None) -> str:
-    """Under whose name the word is filed: as given, else the admin whose address git has."""
+    """The handle for the approval: as given, else the admin with Git's user.email."""
     admins = state.wanted.project.admins
     if handle is None and who is not None:
         mail = who.email.lower()
         handle = next((admin.handle for admin in admins if admin.email.lower() == mail), None)
         if handle is None:
             raise NotAllowed(
-                f"{who.email} is no admin of the project; admins are {_names(state)}", "NotAnAdmin"
+                f"{who.email} is not an admin of the project; the admins are {_names(state)}", "NotAnAdmin"
             )
     if handle not in {admin.handle for admin in admins}:
-        raise NotAllowed(f"{handle} is no admin of the project; admins are {_names(state)}", "NotAnAdmin")
+        raise NotAllowed(
+            f"{handle} is not an admin of the project; the admins are {_names(state)}", "NotAnAdmin"
+        )
     return str(handle)
 
 
@@ -146,7 +150,7 @@ def _names(state: State) -> str:
 
 
 def _judged(source: Source, state: State, base: str, about: tuple[str, Decision]) -> RequestSpec:
-    """The request as it reads on main, if there is anything left to decide about it."""
+    """The request as it reads on main; raises NotAllowed if there is nothing to decide."""
     key, options = about
     status = state.facts.requests.get(key)
     runs = status is not None and status.phase in HOLDING
@@ -155,28 +159,29 @@ def _judged(source: Source, state: State, base: str, about: tuple[str, Decision]
     if status is not None and runs and (options.rule != "extension" or status.phase is Phase.RELEASING):
         raise NotAllowed(f"{key} is {status.phase} and keeps its terms; `egs gpr release {key}` ends it")
     filed = state.wanted.filed.get(key)
-    # Of a held change what counts is what can be decided.
+    # If a change is held, the content that counts is decided on.
     spec = filed.spec if filed is not None and filed.held is not None else as_filed(source, base, key)
     if spec is None:
         if filed is not None:
-            raise NotAllowed(f"the file of {key} cannot be read: {filed.problem}")
+            raise NotAllowed(f"the file of {key} is invalid: {filed.problem}")
         raise NotFound("request", key, state.wanted.filed)
-    if status is not None and runs:  # what holds nodes keeps its terms, whatever its file says
+    if status is not None and runs:  # a running lease keeps its terms, whatever its file says
         return status.accepted_spec.edited(extend=spec.extend)
     return spec
 
 
 def check_needed(state: State, key: str, spec: RequestSpec, options: Decision) -> None:
-    """An approval that nothing waits for would only puzzle its readers; one that is given may be renewed."""
+    """An approval that the request does not need is refused; an existing one may be renewed."""
     status, free = state.facts.requests.get(key), state.wanted.project.max_extension
     if status is None:
         raise NotAllowed(
-            f"the file of {key} is refused, and no approval helps: {state.wanted.filed[key].problem}"
+            f"the file of {key} is refused, which no approval changes: {state.wanted.filed[key].problem}"
         )
     if options.rule == "extension":
         if spec.extend <= free:
             raise NotAllowed(
-                f"{key} asks for {format_duration(spec.extend)} of grace, and {format_duration(free)} needs no "
+                f"{key} asks for {format_duration(spec.extend)} of extension, and up to "
+                f"{format_duration(free)} needs no "
                 "approval; nothing is written"
             )
     elif status.approval is None:
@@ -186,7 +191,7 @@ def check_needed(state: State, key: str, spec: RequestSpec, options: Decision) -
 def approval_spec(
     state: State, key: str, spec: RequestSpec, options: Decision, end: datetime
 ) -> dict[str, Any]:
-    """What the approval's file says: bound to the request as it reads, and to the most that is allowed."""
+    """The approval's spec: bound to the request as it reads, with its limits."""
     slice_, name = split(key)
     content: dict[str, Any] = {
         "slice": slice_,
@@ -202,12 +207,12 @@ def approval_spec(
 
 
 def bound(state: State, spec: RequestSpec) -> str:
-    """What a word about a request that reads so binds."""
+    """The digest that an approval of this request is bound to."""
     return spec.digest(free_priority(slice_of(state, spec.slice), state.wanted.project))
 
 
 def _limit(state: State, spec: RequestSpec, options: Decision) -> dict[str, Any]:
-    """As typed; by default what the request would hold in the largest-noded pool that it may use."""
+    """As typed; by default what the request would hold in the usable pool with the largest nodes."""
     slice_, pools = slice_of(state, spec.slice), state.wanted.pools
     held = [spec.nodes * pools[key].gpus_per_node for key in candidate_pools(spec, slice_, pools)]
     most = largest_hold(spec, slice_, pools)
@@ -218,7 +223,7 @@ def _limit(state: State, spec: RequestSpec, options: Decision) -> dict[str, Any]
     if limit["nodes"] < spec.nodes or (held and limit["gpus"] < min(held)):
         needs = f"{counted(spec.nodes, 'node')} with {counted(min(held, default=0), 'GPU')}"
         raise NotAllowed(
-            f"the limit is less than the request needs: {needs}; raise it, or reject the request"
+            f"the limit is below what the request needs: {needs}; raise it, or reject the request"
         )
     if options.rule == "extension":
         limit["extend"] = options.limit_extend or format_duration(spec.extend)

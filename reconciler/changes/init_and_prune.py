@@ -1,4 +1,4 @@
-"""`egs init` and `egs prune`: the first files of a repository, and the removal of files that are over."""
+"""`egs init` and `egs prune`: the first files of a repository, and the removal of finished requests' files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from schemas.status.gpr_status import TERMINAL
 FOLDERS = ("approvals", "clusters", "requests", "slices", "templates")
 
 _PROJECT = """\
-# Who administers the fleet, and the rules for everybody. `egs validate` checks every file here.
+# Who administers the fleet, and the rules for everyone. `egs validate` checks every file here.
 apiVersion: egs.dev/v1alpha1
 kind: Project
 metadata:
@@ -32,36 +32,36 @@ spec:
     - email: {admin}
   limits:
     nodesPerRequest: 16     # a request for more nodes waits for an admin
-  maxExtension: 0d1h0m      # grace that a running request may ask for
+  maxExtension: 0d1h0m      # extension that a running request may ask for
 """
 _README = """\
-# GPU nodes, shared by pull request
+# GPU nodes, shared through pull requests
 
 - `project.yaml`: admins, limits, rules
 - `clusters/<cluster>.yaml`: GPU nodes, and whether they may be touched (`mode: observe` is the default)
 - `slices/<slice>/slice.yaml`: a team, its clusters, quota and limits
 - `slices/<slice>/gprs/<name>.yaml`: requests for nodes
-- `requests/<slice>.yaml`: slices that people ask for
-- `templates/<name>.yaml`: defaults that requests name
-- `approvals/<slice>/<request>/<admin>.yaml`: an admin's word about a request beyond its quota
+- `requests/<slice>.yaml`: slices that users request
+- `templates/<name>.yaml`: defaults that requests can use
+- `approvals/<slice>/<request>/<admin>.yaml`: an admin's approval of a request beyond its quota
 
-Check a change with `egs validate`, see what it does with `egs plan --against origin/main`. The controller writes
+Check a change with `egs validate`, see its effects with `egs plan --against origin/main`. The controller writes
 the queue, with every request's start, to the branch `egs/status`; nobody else pushes there.
 """
 
 
 def init(path: str, admin: str | None) -> None:
-    """Make the first files; a folder that has some of them already is left as it is."""
+    """Writes the first files; raises if the folder has any of them already."""
     folder = Path(path).expanduser()
     if folder.exists() and (not folder.is_dir() or is_bare(folder)):
-        raise WrongUse(f"{path} is a {'bare repository' if folder.is_dir() else 'file'}; name a folder")
+        raise WrongUse(f"{path} is a {'bare repository' if folder.is_dir() else 'file'}; choose a folder")
     there = [name for name in (PROJECT, *FOLDERS) if (folder / name).exists()]
     if there:
         raise NotAllowed(f"{path} has {', '.join(there)} already; nothing is overwritten")
     mail = admin or _own_address(folder)
     text = _PROJECT.format(admin=mail).encode()
     if "\n" in mail or isinstance(read_document(PROJECT, text), tuple):
-        raise WrongUse(f"{mail} is no mail address; give --admin NAME@HOST")
+        raise WrongUse(f"{mail} is not an e-mail address; give --admin NAME@HOST")
     folder.mkdir(parents=True, exist_ok=True)
     initialise(folder)
     (folder / PROJECT).write_bytes(text)
@@ -70,7 +70,7 @@ def init(path: str, admin: str | None) -> None:
     for name in FOLDERS:
         (folder / name).mkdir()
         (folder / name / ".gitkeep").touch()
-    output.text(f"{folder} is a repository for project default, administered by {mail}")
+    output.text(f"{folder} is a repository for project default with the admin {mail}")
     output.note(
         'next: add clusters/<name>.yaml and slices/<name>/slice.yaml, then git add -A && git commit -m "Begin"'
     )
@@ -80,11 +80,11 @@ def _own_address(folder: Path) -> str:
     try:
         return person(None, folder).email
     except WrongUse as error:
-        raise WrongUse("nobody is named as the first admin; give --admin NAME@HOST") from error
+        raise WrongUse("the first admin is missing; give --admin NAME@HOST") from error
 
 
 def prune(repo: str | None, author: str | None, form: Form, *, is_applied: bool) -> None:
-    """List files of requests that are over; with `is_applied` remove them in one change."""
+    """Lists the files of finished requests; with `is_applied` removes them in one change."""
     with opened(repo) as source:
         state, base = read_state(source, clock(None, source)), source.commit_of(None)
         rows = finished(source, state, base)
@@ -92,17 +92,17 @@ def prune(repo: str | None, author: str | None, form: Form, *, is_applied: bool)
             output.data(rows, form)
         else:
             cells = [(f"{row['slice']}/{row['name']}", row["phase"], row["files"]) for row in rows]
-            output.table(("REQUEST", "PHASE", "FILES"), cells, "no file is over")
+            output.table(("REQUEST", "PHASE", "FILES"), cells, "no request with a file has finished")
         if not rows or not is_applied:
             if rows:
-                output.note("nothing is removed yet; `egs prune --apply` does it")
+                output.note("nothing is removed yet; run `egs prune --apply`")
             return
         who = None if source.is_folder else source.author(author)
         report(submit(source, state.now, who, lambda state, base: _removal(source, state, base)))
 
 
 def finished(source: Source, state: State, base: str) -> list[dict[str, Any]]:
-    """Requests that never run again and whose file is still there, with all files that go with it."""
+    """Finished requests whose file is still there, with all related files."""
     rows = []
     for key in sorted(state.wanted.filed):
         status = state.facts.requests.get(key)

@@ -1,7 +1,7 @@
 """`egs key create|list|revoke`: keys of the HTTP API, as manifests below keys/.
 
-A key's text leaves this process once, on stdout, after the change was made; the repository gets its SHA-256 alone.
-Held by tests/reconciler/cli/test_keys.py.
+A key's text is printed once, on stdout, after the change was made; the repository only gets its SHA-256. Held
+by tests/reconciler/cli/test_keys.py.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from egs.commands import output
 from reconciler.changes.change import Build, Change, Means, Submitted
 from reconciler.changes.publish import report, submit
-from reconciler.changes.reinstate import ground
+from reconciler.changes.reinstate import file_versions
 from reconciler.changes.requests import check_typed
 from reconciler.documents.yaml_edit import with_field
 from reconciler.queries.arguments import lasting
@@ -30,7 +30,7 @@ from schemas.reading.yaml_text import dump
 from schemas.rules.view import key_path
 
 PREFIX = "egs_"
-"""By which scanners for secrets know one."""
+"""Lets secret scanners recognise a key."""
 RANDOM_BYTES = 32
 NEVER = "never"
 
@@ -39,37 +39,39 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class NewKey:
-    """What is said of a key that is to be, as typed."""
+    """The new key's properties, as typed."""
 
     name: str
     role: Role
     slices: tuple[str, ...] = ()
-    email: str | None = None  # None: whoever makes it
+    email: str | None = None  # None: the caller
     expires: str = NEVER
     description: str = ""
 
     def end(self, now: datetime) -> datetime | None:
-        """When it opens nothing any more; None: never. Raises WrongUse."""
+        """When it expires; None: never. Raises WrongUse."""
         lasts = None if self.expires == NEVER else lasting("--expires", self.expires)
         return None if lasts is None else now + lasts
 
 
 def new_text() -> str:
-    """A key that nobody can guess: 256 random bits, so that a plain hash of it gives nothing away."""
+    """256 random bits: nobody can guess the key, and a plain hash does not reveal it."""
     return PREFIX + secrets.token_urlsafe(RANDOM_BYTES)
 
 
 def create(means: Means, asked: NewKey, *, is_trial: bool) -> str:
     """Make a key and give its text; a trial makes none and gives its manifest."""
     if not is_name(asked.name):
-        raise WrongUse(f"{asked.name} is no name: lower-case letters, digits and '-', at most 63")
+        raise WrongUse(
+            f"{asked.name} is not a valid name: use lower-case letters, digits and '-', at most 63"
+        )
     path, text = key_path(asked.name), new_text()
 
     def build(state: State, base: str) -> Change:
         _check_for_another(state, asked, lambda: source.author(means.author).email)
         if source.store.read_path(base, path) is not None:
             raise NotAllowed(
-                f"there is a key {asked.name} already, revoked or not; choose another name, `egs key list` shows all"
+                f"key {asked.name} exists already, perhaps revoked; choose another name (`egs key list` shows all)"
             )
         check_typed(path, data, b"")
         return Change({path: data}, f"Create API key {asked.name} for {email}", f"key-{asked.name}")
@@ -80,26 +82,27 @@ def create(means: Means, asked: NewKey, *, is_trial: bool) -> str:
         data = manifest(asked, email, digest_of(text), asked.end(clock(None, source)))
         done = _submitted(source, means, build, is_trial=is_trial)
     if is_trial:
-        output.note(f"nothing is written, and no key is made; {path} would be:")
+        output.note(f"dry run: no key is made; {path} would be:")
         return _without_digest(data)
     report(done)
-    where = "from now on" if done.is_pushed else "once that is on main"
-    output.note(f"the key opens the API {where}; it is shown here and never again, so keep it in a vault")
+    where = "now" if done.is_pushed else "once the change is on main"
+    output.note(f"the key is valid {where}; it is shown only once, so store it safely")
     return text
 
 
 def _check_for_another(state: State, asked: NewKey, me: Callable[[], str]) -> None:
-    """With a key in another admin's name one admin would be two: where main is verified it would be held."""
+    """A key in another admin's name would let one admin act as two; a verified main would hold it."""
     email = asked.email
     is_admins = email in {admin.email for admin in state.wanted.project.admins}
     if email is None or not (is_admins or asked.role == "Owner") or email == (mine := me()):
         return
     if is_admins:
         raise NotAllowed(
-            f"{email} is an admin and makes keys in that name themselves; you are {mine}", "NotYours"
+            f"{email} is an admin, and admins create their keys themselves; you are {mine}", "NotYours"
         )
     raise NotAllowed(
-        f"a key of the role Owner is made by {email} themselves; for another give --role Editor or Viewer",
+        f"only {email} can create a key with the role Owner for {email}; for another person use --role "
+        "Editor or Viewer",
         "NotYours",
     )
 
@@ -119,7 +122,7 @@ def manifest(asked: NewKey, email: str, sha256: str, end: datetime | None) -> by
 
 
 def _without_digest(data: bytes) -> str:
-    """As text, the digest of a key that nobody has left out."""
+    """As text, without the digest."""
     lines = data.decode().rstrip("\n").splitlines()
     return "\n".join("  sha256: …" if line.startswith("  sha256:") else line for line in lines)
 
@@ -130,16 +133,16 @@ def _submitted(source: Source, means: Means, build: Build, *, is_trial: bool = F
 
 
 def revoke(means: Means, name: str) -> None:
-    """Say in the manifest that the key opens nothing any more."""
+    """Marks the key as revoked in its manifest."""
     path = key_path(name)
 
     def build(state: State, base: str) -> Change:
-        there = ground(source, state, base, path)
+        there = file_versions(source, state, base, path)
         if there.data is None:
             raise NotFound("key", name, state.wanted.keys)
         data = with_field(there.data, ("spec", "revoked"), True)
         if data == there.data and there.hold is None:
-            raise NotAllowed(f"key {name} is revoked already; nothing is changed")
+            raise NotAllowed(f"key {name} is revoked already; nothing to change")
         check_typed(path, data, there.data)
         return Change({path: data}, f"Revoke API key {name}", f"revoke-{name}")
 
@@ -149,7 +152,7 @@ def revoke(means: Means, name: str) -> None:
 
 
 def rows(state: State) -> list[Row]:
-    """Every key in force by name, without what its secret could be told by."""
+    """Every key in force by name, without anything that could reveal its secret."""
     return [row(name, spec, state.now) for name, spec in sorted(state.wanted.keys.items())]
 
 

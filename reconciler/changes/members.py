@@ -1,4 +1,6 @@
-"""`egs slice members …`: who works in a slice, with which keys and account; one entry of one list changes."""
+"""`egs slice members …`: a slice's people with their keys and accounts; each command changes one entry of one
+list.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ MEMBERS, OWNERS = ("spec", "members"), ("spec", "owners")
 
 
 def add(means: Means, name: str, who: Newcomer) -> None:
-    """Add somebody, or what is new of somebody who is there."""
+    """Adds a person, or updates an existing entry."""
 
     def build(state: State, base: str) -> Change:
         there = file_of(source, state, base, name)
@@ -30,13 +32,15 @@ def add(means: Means, name: str, who: Newcomer) -> None:
         data = _with(old, MEMBERS, who)
         if who.is_owner and path != slice_path(name):
             raise NotAllowed(
-                f"slice {name} is made by a request and its requester owns it; `egs slice create {name}` gives it a "
+                f"slice {name} comes from a slice request, whose requester owns it; run `egs slice create "
+                f"{name}` to give it a "
                 "file with owners"
             )
         if who.is_owner:
-            data = _with(data, OWNERS, who)  # rights go by the entry: an owner's key stands with the owners
+            # Rights follow the entry: an owner's key belongs in the owners list.
+            data = _with(data, OWNERS, who)
         if data == old and there.hold is None:
-            raise NotAllowed(f"{who.mail} is in slice {name} already; nothing is changed")
+            raise NotAllowed(f"{who.mail} is in slice {name} already; nothing to change")
         check_typed(path, data, old)
         return Change({path: data}, f"Add {who.mail} to slice {name}")
 
@@ -61,7 +65,7 @@ def _with(data: bytes, field: tuple[str, str], who: Newcomer) -> bytes:
 
 
 def remove(means: Means, name: str, mail: str) -> None:
-    """Take somebody out, as member and as owner."""
+    """Removes a person from members and owners."""
 
     def build(state: State, base: str) -> Change:
         there = file_of(source, state, base, name)
@@ -69,7 +73,8 @@ def remove(means: Means, name: str, mail: str) -> None:
         spec = _spec(data)
         if _place([spec.get("requester", {})], mail) is not None:
             raise NotAllowed(
-                f"{mail} asked for slice {name} and owns it; `egs slice edit {name} requester.email=…` hands it on"
+                f"{mail} requested slice {name} and owns it; to change the owner run `egs slice edit "
+                f"{name} requester.email=…`"
             )
         changed = data
         for field in (MEMBERS, OWNERS):
@@ -96,13 +101,13 @@ def remove(means: Means, name: str, mail: str) -> None:
 def _told(change: Change, name: str) -> None:
     if slice_path(name) not in change.changes:
         note(
-            f"slice {name} is made by a request: where main is verified, an admin has to stand behind its changes"
+            f"slice {name} comes from a slice request: if main is verified, an admin has to make or approve its changes"
         )
 
 
 def _check_mail(mail: str) -> None:
     if "@" not in mail:
-        raise WrongUse(f"{mail} is no mail address; write for example dee@example.com")
+        raise WrongUse(f"{mail} is not an e-mail address; write for example dee@example.com")
 
 
 def _spec(data: bytes) -> Entry:
@@ -116,6 +121,6 @@ def _people(data: bytes, field: str) -> list[Entry]:
 
 
 def _place(people: Sequence[Entry], mail: str) -> int | None:
-    """Where they are in the list; addresses are compared without case."""
+    """Index in the list; addresses are compared case-insensitively."""
     found = (i for i, person in enumerate(people) if str(person.get("email", "")).lower() == mail.lower())
     return next(found, None)

@@ -1,7 +1,7 @@
-"""`egs gpr move`: an admin's word on a place among requests of one priority, and whom that moves.
+"""`egs gpr move`: an admin reorders requests of one priority, and sees which starts that moves.
 
-The place is a number in the file (`move`, higher first), so that it survives whatever else happens; as few files as
-possible get another one. Held by tests/reconciler/cli/test_moving.py.
+The position is a number in the file (`move`, higher first), so that it survives everything else; as few files
+as possible change. Held by tests/reconciler/cli/test_moving.py.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from egs.commands.questions import CHANGES, MOVES_NOBODY
 from reconciler.changes.change import Change, Means, Submitted
 from reconciler.changes.named_request import check_waits
 from reconciler.changes.publish import report, submit
-from reconciler.changes.reinstate import Ground, ground
+from reconciler.changes.reinstate import FileVersions, file_versions
 from reconciler.changes.requests import where_it_is
 from reconciler.deciding.what_if import effects
 from reconciler.documents.yaml_edit import with_field
@@ -32,7 +32,7 @@ from schemas.rules.view import gpr_path
 from schemas.status.gpr_status import WAITING, Phase
 
 MOST = 1000
-"""Bound of the number in the file, either way."""
+"""Largest absolute value of the number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +46,16 @@ class Answering:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where the request is to go: just before another one (its key), or to an end of its priority."""
+    """Where the request goes: just before another request (its key), or to an end of its priority."""
 
     end: str = ""  # first or last
     before: str = ""
 
     @classmethod
     def of(cls, *, first: bool, last: bool, before: str | None) -> Target:
-        """As typed; exactly one of them."""
+        """As typed; exactly one of the three."""
         if first + last + (before is not None) != 1:
-            raise WrongUse("say where it goes: one of --first, --last and --before SLICE/GPR")
+            raise WrongUse("give exactly one of --first, --last and --before SLICE/GPR")
         if before is not None:
             split(before)
             return cls(before=before)
@@ -66,9 +66,10 @@ class Target:
 
 
 def renumbered(order: Sequence[RankInputs]) -> dict[str, int] | None:
-    """The numbers that put requests of one priority into this order, only those that differ; None: there are none.
+    """The new numbers that give requests of one priority this order; None: there are none.
 
-    The numbers of those ahead are raised where that does it, else the numbers of those behind are lowered.
+    If possible the numbers of requests further ahead are raised, else those of requests further behind are
+    lowered.
     """
     for found in (_raised(order), _lowered(order)):
         changed = {q.key: q.move for q, old in zip(found, order, strict=True) if q.move != old.move}
@@ -78,7 +79,7 @@ def renumbered(order: Sequence[RankInputs]) -> dict[str, int] | None:
 
 
 def _raised(order: Sequence[RankInputs]) -> list[RankInputs]:
-    """From the last on, each as low as its own number allows and still ahead of the one behind it."""
+    """From the last to the first, each as low as its own number allows and still ahead of the next one."""
     found: list[RankInputs] = []
     for request in reversed(order):
         behind = found[-1] if found else None
@@ -91,7 +92,7 @@ def _raised(order: Sequence[RankInputs]) -> list[RankInputs]:
 
 
 def _lowered(order: Sequence[RankInputs]) -> list[RankInputs]:
-    """From the first on, each as high as its own number allows and still behind the one ahead of it."""
+    """From the first to the last, each as high as its own number allows and still behind the previous one."""
     found: list[RankInputs] = []
     for request in order:
         ahead = found[-1] if found else None
@@ -104,7 +105,7 @@ def _lowered(order: Sequence[RankInputs]) -> list[RankInputs]:
 
 
 def fewest(order: Sequence[RankInputs], moved: str) -> dict[str, int] | None:
-    """As `renumbered`; where a number for the moved one alone does it, that."""
+    """As `renumbered`; if a new number for the moved request alone suffices, only that."""
     place = next(i for i, q in enumerate(order) if q.key == moved)
     around = [order[i].move for i in (place - 1, place + 1) if 0 <= i < len(order)]
     tried = sorted({m + step for m in around for step in (-1, 0, 1)}, key=lambda m: (abs(m), m))
@@ -116,7 +117,6 @@ def fewest(order: Sequence[RankInputs], moved: str) -> dict[str, int] | None:
 
 
 def move(means: Means, key: str, target: Target, answering: Answering) -> None:
-    """The command."""
     split(key)
     numbers: dict[str, int] = {}
 
@@ -126,7 +126,7 @@ def move(means: Means, key: str, target: Target, answering: Answering) -> None:
         files = {gpr_path(*split(name)): number for name, number in numbers.items()}
         return Change(
             {
-                path: _with_move(ground(source, state, base, path), number)
+                path: _with_move(file_versions(source, state, base, path), number)
                 for path, number in sorted(files.items())
             },
             f"Move {key} {target}",
@@ -148,9 +148,7 @@ def move(means: Means, key: str, target: Target, answering: Answering) -> None:
 def _numbers(state: State, key: str, target: Target) -> dict[str, int]:
     status = state.request(key)
     if status.phase not in WAITING:
-        raise NotAllowed(
-            f"{key} is {status.phase} and waits for nothing any more; only waiting requests move"
-        )
+        raise NotAllowed(f"{key} is {status.phase} ; only waiting requests can be moved")
     places = _places(state, key)
     mine = places[key]
     order = sorted((q for q in places.values() if _effective(q) == _effective(mine)), key=rank_key)
@@ -158,14 +156,16 @@ def _numbers(state: State, key: str, target: Target) -> dict[str, int]:
     place = _place(state, others, mine, places, target)
     numbers = fewest([*others[:place], mine, *others[place:]], key)
     if numbers is None:
-        raise NotAllowed(f"no numbers from -{MOST} to {MOST} are left for that order; move others first")
+        raise NotAllowed(
+            f"no numbers from -{MOST} to {MOST} are left for this order; move other requests first"
+        )
     if not numbers:
-        raise NotAllowed(f"{key} is {'there' if target.before else target.end} already; nothing is changed")
+        raise NotAllowed(f"{key} is {'there' if target.before else target.end} already; nothing to change")
     return numbers
 
 
 def _places(state: State, key: str) -> dict[str, RankInputs]:
-    """Of everyone in the queue, and of the request itself."""
+    """The ranks of all queued requests, and of the request itself."""
     queued = {
         name: status
         for name, status in state.facts.requests.items()
@@ -175,7 +175,7 @@ def _places(state: State, key: str) -> dict[str, RankInputs]:
 
 
 def _effective(place: RankInputs) -> int:
-    """What it names and what waiting added to that: a move stays within it."""
+    """Its own priority plus what waiting added: a move stays within this value."""
     return place.priority + place.boost
 
 
@@ -195,10 +195,10 @@ def _place(
             return place
     status = state.request(target.before)
     if status.phase is not Phase.QUEUED:
-        raise NotAllowed(f"{target.before} is {status.phase} and not in the queue; name one that waits")
+        raise NotAllowed(f"{target.before} is {status.phase} and not in the queue; name a waiting request")
     raise NotAllowed(
-        f"{_told_priority(places[target.before])} and {_told_priority(mine)}: a move stays within one priority; "
-        f"`egs gpr priority {mine.key} {_effective(places[target.before])}` comes first"
+        f"{_told_priority(places[target.before])} and {_told_priority(mine)}: a move only works within one priority; "
+        f"`egs gpr priority {mine.key} {_effective(places[target.before])}` changes the priority first"
     )
 
 
@@ -207,11 +207,9 @@ def _told_priority(place: RankInputs) -> str:
     return f"{place.key} has priority {_effective(place)}{aged}"
 
 
-def _with_move(there: Ground, number: int) -> bytes:
+def _with_move(there: FileVersions, number: int) -> bytes:
     if there.data is None:
-        raise NotAllowed(
-            f"{there.path} is not on main any more; `egs gpr restore` writes it back, then move it"
-        )
+        raise NotAllowed(f"{there.path} is no longer on main; run `egs gpr restore`, then move the request")
     return with_field(there.data, ("spec", "move"), number or None)
 
 
@@ -221,13 +219,13 @@ def _effects(source: Source, done: Submitted) -> tuple[Effect, ...]:
 
 
 def _told(source: Source, done: Submitted, key: str, target: Target) -> str:
-    lines = [f"Moves the request `{key}` {target}, among those of its priority.", ""]
+    lines = [f"Moves the request `{key}` {target} among requests of its priority.", ""]
     for effect in _effects(source, done):
         row = effect_json(effect)
         lines.append(
             f"- `{effect.key}` {effect.change}: {row['was'] or 'no start'} → {row['now'] or 'no start'}"
         )
-    return "\n".join(lines if len(lines) > 2 else [*lines, "As things are, it moves no start."])
+    return "\n".join(lines if len(lines) > 2 else [*lines, "Currently it moves no start."])
 
 
 def _answer(
@@ -240,7 +238,7 @@ def _answer(
         output.data({**facts, "dryRun": answering.is_trial, "changes": changes}, answering.form)
         return
     if answering.is_trial:
-        output.note(f"nothing is moved yet; {_counted(numbers)} would change, with this effect:")
+        output.note(f"dry run: {_counted(numbers)} would change, with this effect:")
     output.rows(changes, Form.TABLE, CHANGES, MOVES_NOBODY)
 
 

@@ -1,7 +1,7 @@
-"""Where a request stands for a command that changes it: its file, its name, and what became of a change of it.
+"""What commands need to know of the request they change: its file, its name, and the outcome of the change.
 
-A command reads the status, then main; the controller may commit a hand-over of nodes in between. What ends a request
-is right all the same; of an edit it is looked at again whether it counts, and the answer says so.
+A command reads the status, then main; the controller may commit a hand-over of nodes in between. A change
+that ends a request is right anyway; after an edit the command checks again whether it counts, and says so.
 
 Held by tests/reconciler/cli/test_endings.py.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from reconciler.changes.change import Submitted
-from reconciler.changes.reinstate import Ground, ground
+from reconciler.changes.reinstate import FileVersions, file_versions
 from reconciler.documents.restored_files import as_it_counts, last_read, readable, says
 from reconciler.queries.state import State, as_filed, split
 from reconciler.sources.command_errors import NotAllowed, NotFound
@@ -24,10 +24,10 @@ from schemas.status.gpr_status import HOLDING, TERMINAL, WAITING, GPRStatus
 TAKEN = "{key} exists already; `egs gpr edit` changes it, a new request needs a new name"
 
 
-def existing(source: Source, state: State, base: str, key: str) -> Ground:
-    """The file of a request that is there, or that is on record without one. Raises NotFound."""
+def existing(source: Source, state: State, base: str, key: str) -> FileVersions:
+    """The file of an existing request, or of a request that has only a status. Raises NotFound."""
     path, status = gpr_path(*split(key)), state.facts.requests.get(key)
-    there = ground(source, state, base, path)
+    there = file_versions(source, state, base, path)
     if there.data is None and status is None:
         raise NotFound("request", key, state.wanted.filed)
     if status is None or readable(path, there.data) is not None:
@@ -36,28 +36,28 @@ def existing(source: Source, state: State, base: str, key: str) -> Ground:
 
 
 def restored(source: Source, state: State, base: str, key: str) -> bytes:
-    """The file of a request on record as it counts. Costs the commits back to where main had it last."""
+    """The file of a request with a status, as it counts. Reads the commits back to where main last had it."""
     accepted = state.facts.requests[key].accepted_spec
     last = last_read(source.store, base, gpr_path(*split(key)))
     return as_it_counts(key, last, accepted, state.wanted.templates)
 
 
-def said_by(there: Ground, state: State) -> RequestSpec | None:
-    """What a file of main asks for, template included; None: nothing that one could go by."""
+def said_by(there: FileVersions, state: State) -> RequestSpec | None:
+    """What a file on main asks for, template included; None: unusable."""
     return says(readable(there.path, there.main), state.wanted.templates)
 
 
 def is_judged(source: Source, state: State, path: str, data: bytes) -> bool:
-    """Whether a content of main is one that a controller has looked at; always so where nothing is verified."""
+    """True if a controller has judged this content of main; always true if main is not verified."""
     trust = None if state.committed is None else state.committed.trust
     return trust is None or source.store.read_path(trust.main, path) == data
 
 
 def taken_by(state: State, key: str) -> str | None:
-    """Why a name is not free; None: no controller has it on record.
+    """Why a name is taken; None: it has no status.
 
-    What is committed counts, not what the controller would make of main now: a file that is back before the controller
-    saw it gone never runs.
+    The committed status counts, not what the controller would make of main now: a file restored before the
+    controller saw it gone never runs.
     """
     known = {} if state.committed is None else state.committed.requests
     status = known.get(key) or state.facts.requests.get(key)
@@ -66,31 +66,32 @@ def taken_by(state: State, key: str) -> str | None:
     if key in state.wanted.filed:
         if status.phase not in TERMINAL:
             return TAKEN.format(key=key)
-        return f"{key} is {status.phase} and never runs again; take a new name, or `egs prune --apply` frees this one"
-    if status.phase in TERMINAL:
         return (
-            f"{key} was {status.phase}, and its record goes with the controller's next cycle; try again then"
+            f"{key} is {status.phase} and never runs again; choose a new name, or free this one with `egs "
+            "prune --apply`"
         )
+    if status.phase in TERMINAL:
+        return f"{key} was {status.phase}, and the controller's next cycle removes its record; try again then"
     return f"{key} is {status.phase} though its file is gone; a new request needs a new name"
 
 
 def check_waits(source: Source, done: Submitted, key: str) -> None:
-    """Raise NotAllowed where a move is on main and the request has got its nodes meanwhile."""
+    """Raises NotAllowed if a move is on main but the request got its nodes meanwhile."""
     status = _status_now(source, done, key)
     if status is not None and status.phase not in WAITING:
         raise NotAllowed(
-            f"{key} got its nodes while the change was on its way: the number is on main and moves nothing"
+            f"{key} got its nodes while the change was being pushed: the number is on main but has no effect"
         )
 
 
 def _status_now(source: Source, done: Submitted, key: str) -> GPRStatus | None:
-    """What is committed of the request after a change of it was pushed; None: it was not pushed, or nothing is."""
+    """The request's committed status after a pushed change; None: not pushed, or no status."""
     found = source.loaded(done.before.now) if done.is_pushed else None
     return None if found is None else found.facts.requests.get(key)
 
 
 def check_counts(source: Source, done: Submitted, key: str) -> None:
-    """Raise NotAllowed where the change is on main and the request has got its nodes on other terms meanwhile."""
+    """Raises NotAllowed if the change is on main but the request got its nodes on other terms meanwhile."""
     status, said = _status_now(source, done, key), as_filed(source, done.commit, key)
     if status is None or said is None or status.phase not in HOLDING or said.early_release:
         return
@@ -102,8 +103,8 @@ def check_counts(source: Source, done: Submitted, key: str) -> None:
     ]
     if terms:
         raise NotAllowed(
-            f"{key} got its nodes while the change was on its way and keeps its terms ({', '.join(terms)}): the "
-            f"change is on main and does not count; `egs gpr release {key}` ends it, `egs gpr restore {key}` writes "
+            f"{key} got its nodes while the change was being pushed and keeps its terms ({', '.join(terms)}): the "
+            f"change is on main but has no effect; `egs gpr release {key}` ends it, `egs gpr restore {key}` writes "
             "the file back",
             "GpuAlreadyProvisioned",
         )

@@ -1,4 +1,5 @@
-"""Entries of people in slices and requests for slices: an address, and what shows that somebody is the person.
+"""Entries of people in slices and slice requests: an address, and the key and account that identify the
+person.
 
 Held by tests/reconciler/cli/test_slices.py.
 """
@@ -13,14 +14,14 @@ from reconciler.sources.command_errors import WrongUse
 from reconciler.trust.personal_signatures import configured_key
 from schemas.reading.strict_yaml import Refused, load
 
-_LONGEST_KEY = 10_000  # bytes of a .pub file; larger is something else
+_LONGEST_KEY = 10_000  # bytes of a .pub file; a larger file is not a public key
 
 Entry = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Newcomer:
-    """Who is to work there, as typed."""
+    """The person to add, as typed."""
 
     mail: str
     is_owner: bool = False
@@ -28,7 +29,7 @@ class Newcomer:
     forge: str | None = None
 
     def entry(self, old: Entry | None) -> Entry:
-        """Their entry in the list: what is there already, with what was given now."""
+        """Their list entry: the old one updated with the given options."""
         entry = dict(old or {"email": self.mail})
         if self.forge is not None:
             entry["forge"] = _account(self.forge)
@@ -39,9 +40,7 @@ class Newcomer:
 def _account(text: str) -> Entry:
     login, colon, number = text.rpartition(":")
     if not colon or not login or not number.isascii() or not number.isdigit():
-        raise WrongUse(
-            f"--forge {text} is not LOGIN:ID; the number is what the forge's API shows as the account's id"
-        )
+        raise WrongUse(f"--forge {text} is not LOGIN:ID; ID is the account's numeric id in the forge's API")
     return {"login": login, "id": int(number)}
 
 
@@ -51,12 +50,12 @@ def _key(path: Path) -> str:
     except OSError as error:
         raise WrongUse(f"--key {path} cannot be read: {error.strerror}") from error
     if b"PRIVATE KEY" in data or len(data) > _LONGEST_KEY:
-        raise WrongUse(f"--key {path} is no public key; give the .pub file beside it")
+        raise WrongUse(f"--key {path} is not a public key; give the matching .pub file")
     return data.decode("utf-8", "replace").strip()
 
 
 def own_key(repo: str | None) -> str | None:
-    """The public key that git signs with for whoever types here; None: none, or none of SSH."""
+    """The caller's public key that Git signs with; None: none, or not an SSH key."""
     found = configured_key(Path(repo) if repo and Path(repo).is_dir() else Path.cwd())
     if found is None or isinstance(found, str):
         return found
@@ -65,7 +64,7 @@ def own_key(repo: str | None) -> str | None:
 
 
 def people_of(data: bytes | None) -> dict[str, Entry]:
-    """The people whom a request for a slice names, by address in lower case; none where it cannot be read."""
+    """The people named by a slice request, by lower-case address; empty if unreadable."""
     try:
         document: Any = load(data or b"")
         spec = document["spec"]

@@ -1,4 +1,4 @@
-"""A change that asks to be merged: a branch of one commit, and on a forge the pull request for it."""
+"""Proposes a change: a branch with one commit, and on a forge the pull request for it."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from reconciler.store.store_port import Outcome
 from schemas.errors import Fault
 
 MOST_NAMES = 50
-"""Branches of one name, numbered from the second on, after which somebody should tidy up."""
+"""Number of branches with the same name (numbered from the second on) before cleaning up is required."""
 
 _TAIL = (
-    "\n\n_Opened with `egs`. The check says whether it is valid, who has to approve it, and whom it moves._\n"
+    "\n\n_Opened with `egs`. The check shows whether it is valid, who must approve it, and which starts "
+    "it moves._\n"
 )
 
 
 def propose(remote: Remote, signed: Submitted) -> Submitted:
-    """Push the commit as a branch of its own, and open a pull request where there is a forge to ask."""
+    """Pushes the commit as a branch of its own, and opens a pull request if there is a forge."""
     branch = _pushed(remote, signed)
     done = replace(signed, branch=branch)
     address = forge_address(remote.address)
@@ -37,7 +38,7 @@ def propose(remote: Remote, signed: Submitted) -> Submitted:
 
 
 def _pushed(remote: Remote, signed: Submitted) -> str:
-    """The first free name for the branch; what lies on the others is somebody's who waits for a merge."""
+    """The first free branch name; the other branches are changes of other people waiting for a merge."""
     name = PROPOSED + (signed.change.branch or _slug(signed.change.subject))
     for number in range(1, MOST_NAMES + 1):
         branch = name if number == 1 else f"{name}-{number}"
@@ -45,7 +46,7 @@ def _pushed(remote: Remote, signed: Submitted) -> str:
         if outcome is Outcome.COMMITTED:
             return branch
         if outcome is Outcome.REFUSED:
-            said = remote.refusal() or "you may not push here, or a rule forbids the name"
+            said = remote.refusal() or "you have no push permission, or a rule forbids the name"
             raise NotAllowed(
                 f"the server refused the branch {branch}: {said}; ask for the right to push branches below "
                 f"{PROPOSED}, or work in a fork",
@@ -53,9 +54,9 @@ def _pushed(remote: Remote, signed: Submitted) -> str:
             )
         if outcome is Outcome.UNKNOWN:
             raise Fault(
-                f"the server did not answer whether the branch {branch} arrived; look before trying again"
+                f"the server did not answer whether the branch {branch} arrived; check before trying again"
             )
-    raise NotAllowed(f"there are {MOST_NAMES} branches like {name} already; delete those that nobody needs")
+    raise NotAllowed(f"there are {MOST_NAMES} branches like {name} already; delete those no longer needed")
 
 
 def _slug(subject: str) -> str:
@@ -68,13 +69,13 @@ def _opened(address: ForgeAddress, done: Submitted) -> Pull:
     except Fault as error:
         where = page_to_open(address, done.branch)
         raise Fault(
-            f"the branch {done.branch} is pushed, and the pull request is not open: {error}; open it at {where}",
+            f"the branch {done.branch} is pushed, but opening the pull request failed: {error}; open it at {where}",
             error.reason,
         ) from error
 
 
 def text_of(done: Submitted) -> str:
-    """What the pull request says: what the change tells of itself, or the files that it touches."""
+    """The pull request's text: the change's own description, or the changed files."""
     change: Change = done.change
     if change.text is not None:
         return change.text(done) + _TAIL
@@ -85,7 +86,7 @@ def text_of(done: Submitted) -> str:
 
 
 def report_branch(done: Submitted) -> None:
-    """Say where it waits to be merged, and what is left to do."""
+    """Prints where the change waits for a merge, and the next step."""
     subject = done.change.subject
     if done.pull is not None:
         output.note(f"{subject}: opened pull request #{done.pull.number}, {done.pull.url}")
@@ -94,10 +95,10 @@ def report_branch(done: Submitted) -> None:
     if done.link:
         output.note(f"next: open a pull request at {done.link}")
     else:
-        # Where main is verified, the merge is the word of whoever signs it.
+        # If main is verified, a signed merge approves the change.
         committed = done.before.committed
         signs = " -S" if committed is not None and committed.trust is not None else ""
         output.note(
-            f"next: somebody who may merges it: git fetch origin {done.branch} && git merge --no-ff{signs} "
+            f"next: a person with the right to merge runs: git fetch origin {done.branch} && git merge --no-ff{signs} "
             "FETCH_HEAD && git push"
         )

@@ -1,8 +1,9 @@
-"""Carry a change to the repository: built on what is there, checked as a whole, and pushed if nobody was faster.
+"""Brings a change into the repository: built on the current state, checked as a whole, and pushed unless main
+moved.
 
-In a repository the change is one commit on main by the person, or a branch that asks to be merged, as the project or
-the person says; when others pushed in between it is built again on what they left. In a folder it is files, and the
-person is told what to do with them.
+In a repository the change is one commit on main by the person, or a branch proposed for merging, as the
+project or the person chooses; if main moved in between, the change is built again on the new state. In a
+folder it is files, and the person is told what to do with them.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from schemas.rules.problems import Problem
 from schemas.status.gpr_status import HOLDING
 
 TRIES = 10
-"""Lost races after which somebody should look why so many push at once."""
+"""Number of lost races before giving up."""
 
 
 def submit(
@@ -40,7 +41,7 @@ def submit(
     means: Means = AS_USUAL,
     is_trial: bool = False,
 ) -> Submitted:
-    """Make the change; a trial stops before anything is written. Raises NotAllowed when it would be invalid."""
+    """Makes the change; a trial stops before writing. Raises NotAllowed if it would be invalid."""
     who = author or Person("egs", "egs@egs.dev")
     told: set[str] = set()
     for _ in range(TRIES):
@@ -67,9 +68,9 @@ def _settled(
 
 
 def _doubts(source: Source, tried: Submitted, author: Person | None, means: Means) -> tuple[str, ...]:
-    """Why main would hold it. NotAllowed where nothing but this command asks who changes what.
+    """Why main would hold it. NotAllowed where only this command checks who changes what.
 
-    A change that asks to be merged is for the person who merges it.
+    For a proposed change, the rights of the person who merges it count.
     """
     from reconciler.changes.will_it_count import doubts, is_verified
 
@@ -79,7 +80,8 @@ def _doubts(source: Source, tried: Submitted, author: Person | None, means: Mean
     if found and not is_verified(tried.before):
         why = "; ".join(refused.message for refused in found)
         raise NotAllowed(
-            f"nothing is changed, because {why}; with --pull-request it waits for a merge", found[0].rule
+            f"nothing is changed, because {why}; with --pull-request you can propose it instead",
+            found[0].rule,
         )
     return tuple(f"main will hold this change, {refused.rule}: {refused.message}" for refused in found)
 
@@ -92,7 +94,7 @@ def _tell(sentences: tuple[str, ...], told: set[str]) -> None:
 
 
 def _carried(source: Source, tried: Submitted, means: Means) -> Submitted | None:
-    """The change where others see it, or as files; None when somebody else was faster."""
+    """The change pushed or written as files; None if another push came first."""
     remote = None if source.is_folder else source.upstream()
     if remote is None:
         source.publish(tried.change.changes, tried.commit, tried.base)
@@ -111,26 +113,26 @@ def _carried(source: Source, tried: Submitted, means: Means) -> Submitted | None
             return None
         case Outcome.REFUSED:
             return _refused(remote, signed, means)
-    raise Fault("the server did not answer whether the change arrived; look at main before trying again")
+    raise Fault("the server did not answer whether the change arrived; check main before trying again")
 
 
 def _refused(remote: Remote, signed: Submitted, means: Means) -> Submitted:
-    """Main is protected: on a forge the change becomes a pull request, unless the person wanted a push."""
+    """Main is protected: on a forge the change becomes a pull request, unless --push was given."""
     from reconciler.sources.forge_choice import forge_address
 
     said = remote.refusal()
-    why = f": {said}" if said else ", which may be protected"
+    why = f": {said}" if said else ", which is perhaps protected"
     if means.as_pull is None and forge_address(remote.address) is not None:
         output.note(f"the server refused the push to main{why}")
         return propose(remote, signed)
     raise NotAllowed(
-        f"the server refused the push to main{why}; with --pull-request it becomes a branch, for a pull request",
+        f"the server refused the push to main{why}; use --pull-request to push a branch for a pull request",
         "PushFailed",
     )
 
 
 def _has_landed(source: Source, commit: str) -> bool:
-    """A server that did not answer may have done it all the same."""
+    """A server that did not answer may have accepted the push."""
     try:
         return source.store.is_ancestor(commit, source.commit_of(None))
     except Fault:
@@ -138,14 +140,14 @@ def _has_landed(source: Source, commit: str) -> bool:
 
 
 def _check_paths(changes: Changes) -> None:
-    """A file where no document lives would be a warning to its reader, and do nothing for its writer."""
+    """A file where no document belongs would be ignored with a warning, which does not help its author."""
     for path, data in sorted(changes.items()):
         if data is not None and rule_of(path) is None and not path.endswith("CODEOWNERS"):
-            raise NotAllowed(f"nothing is changed, because {path} is no document's path", "StrayFile")
+            raise NotAllowed(f"nothing is changed, because {path} is not the path of a document", "StrayFile")
 
 
 def _check(source: Source, state: State, commits: tuple[str, str], changes: Changes) -> None:
-    """Refuse what would leave an error in a changed file, or a new one anywhere else."""
+    """Refuses a change that leaves an error in a changed file, or adds one elsewhere."""
     desired = Desired(source.store, source.cache)
     desired.update(commits[0])
     before = set(desired.problems)
@@ -157,13 +159,13 @@ def _check(source: Source, state: State, commits: tuple[str, str], changes: Chan
     ]
     ending = {path for path, data in changes.items() if ends(path, data)}
     if len(ending) == len(changes):
-        return  # of a request that shall end nothing else matters
+        return  # if the change ends a request, nothing else in its file matters
     errors = [problem for problem in errors if problem.file not in ending]
     found = list(brought(errors, state.facts.requests, before, changes))
     found += _forbidden_edits(source, state, commits, changes)
     if found:
         raise NotAllowed(
-            f"nothing is changed, because it would be invalid: {'; '.join(map(_sentence, found))}"
+            f"nothing is changed, because the result would be invalid: {'; '.join(map(_sentence, found))}"
         )
 
 
@@ -196,7 +198,7 @@ def _sentence(problem: Problem) -> str:
 
 
 def report(done: Submitted) -> None:
-    """Say on stderr where the change is now, and what is left to do."""
+    """Prints on stderr where the change is now, and the next step."""
     subject = done.change.subject
     if done.is_pushed:
         output.note(f"{subject}: committed to main as {done.commit[:12]}")
@@ -210,7 +212,7 @@ def report(done: Submitted) -> None:
         return
     if done.asks:
         output.note(
-            "next: commit that on a branch, push it and open a pull request; --pull-request does it all"
+            "next: commit it on a branch, push it and open a pull request; --pull-request does all of this"
         )
     else:
         output.note(f'next: git add -A && git commit -m "{subject}" && git push, or open a pull request')

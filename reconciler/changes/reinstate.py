@@ -1,8 +1,8 @@
-"""What a change of a file begins with where main's file is held, and the line by which it is brought in again.
+"""The base of a change where main's file is held, and the line that submits the content again.
 
-A hold is about one content: nobody with a right to it stands behind it, and what was authorised last counts instead.
-So a change is made of what counts, never of what somebody else slipped in; and because Git knows no change of a file
-that stays as it is, a comment at the end makes the content another one, behind which its author stands.
+A hold concerns one content: nobody with the right to it made or approved it, and the last authorised content
+counts instead. So a change is based on the content that counts, never on the held one. Git records no change
+for a file that stays the same; a comment at the end makes the content different, with a new author.
 
 Held by tests/reconciler/cli/test_resubmitting.py.
 """
@@ -24,41 +24,41 @@ _AGAIN = re.compile(rb"\n# brought in again (?:by [^\s#]+ )?at [0-9TZ:.-]+\n*\Z"
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
-    """One file: as main has it, and as it counts."""
+class FileVersions:
+    """One file: as it is on main, and as it counts."""
 
     path: str
     main: bytes | None
     counts: bytes | None
     hold: HeldChange | None = None
     restored: bytes | None = None
-    """Of a request's file that main has not, or not to be read: the file as it counts."""
+    """For a request whose file is missing or unreadable on main: the file as it counts."""
 
     @property
     def data(self) -> bytes | None:
-        """What a change is made of: what counts; of a file that never counted, what main has."""
+        """The base of a change: the content that counts; if the file never counted, main's content."""
         return self.main if self.counts is None else self.counts
 
     @property
     def says_why(self) -> str:
-        """Which change of main does not count, and by which rule."""
+        """Which change on main does not count, and by which rule."""
         assert self.hold is not None
-        return f"{self.path} as main has it is held (commit {self.hold.commit[:12]}, {self.hold.rule})"
+        return f"{self.path} is held as it is on main (commit {self.hold.commit[:12]}, {self.hold.rule})"
 
 
-def ground(source: Source, state: State, base: str, path: str) -> Ground:
-    """The file at `base`. In a folder only a file that lies there as main has it can be held."""
+def file_versions(source: Source, state: State, base: str, path: str) -> FileVersions:
+    """The file at `base`. In a folder, only a file identical to main's can be held."""
     main = source.store.read_path(base, path)
     trust = None if state.committed is None else state.committed.trust
     held = {} if trust is None else {change.path: change for change in trust.held}
     hold = held.get(path)
     if hold is None or _blob(source, hold.found) != main or (main is None) != (hold.found is None):
-        return Ground(path, main, main)
-    return Ground(path, main, _blob(source, hold.authorised), hold)
+        return FileVersions(path, main, main)
+    return FileVersions(path, main, _blob(source, hold.authorised), hold)
 
 
 def _blob(source: Source, oid: str | None) -> bytes | None:
-    """A content by its id, from where the status is; None: there is none, or it is not here."""
+    """A content by its id, from the status' store; None: no id, or not available here."""
     if oid is None:
         return None
     found = source.status()
@@ -69,7 +69,7 @@ def _blob(source: Source, oid: str | None) -> bytes | None:
 
 
 def brought_again(data: bytes, who: Person | None, at: datetime) -> bytes:
-    """The same document with a line at its end that says so, in place of an earlier such line."""
+    """The same document with a new last line; it replaces an earlier such line."""
     kept = _AGAIN.sub(b"\n", data)
     name = f"by {who.email} " if who is not None and re.fullmatch(r"[^\s#]+", who.email) else ""
     end = "" if kept.endswith(b"\n") else "\n"
@@ -79,15 +79,17 @@ def brought_again(data: bytes, who: Person | None, at: datetime) -> bytes:
 def settled(
     source: Source, state: State, base: str, changes: Changes, who: Person | None
 ) -> tuple[Changes, tuple[str, ...]]:
-    """The same changes, in contents that main does not hold already; and what to tell of those that it holds."""
+    """The same changes, in contents that main does not hold already; and notes on the held ones."""
     made, told = dict(changes), list[str]()
     for path, data in sorted(changes.items()):
-        found = ground(source, state, base, path)
+        found = file_versions(source, state, base, path)
         if found.hold is None or data is None:
             continue
         if data == found.main:
             made[path] = brought_again(data, who, state.now)
-            told.append(f"{found.says_why}; it is brought in again")
+            told.append(f"{found.says_why}; it is submitted again")
         elif found.counts is not None:
-            told.append(f"{found.says_why}; the change is made of what counts, and main's own is left out")
+            told.append(
+                f"{found.says_why}; the change is based on the content that counts, without the held one"
+            )
     return made, tuple(told)

@@ -1,4 +1,4 @@
-"""`egs gpr …`: file, edit and end requests, always by changing their files."""
+"""`egs gpr …`: creates, edits and ends requests, always by changing their files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from reconciler.changes.named_request import (
     taken_by,
 )
 from reconciler.changes.publish import report, submit
-from reconciler.changes.reinstate import Ground, brought_again, ground
+from reconciler.changes.reinstate import FileVersions, brought_again, file_versions
 from reconciler.documents.restored_files import counts_as_it_is, ending
 from reconciler.documents.yaml_edit import with_field
 from reconciler.queries.arguments import lasting, time
@@ -37,12 +37,12 @@ from schemas.rules.view import gpr_path
 from schemas.status.gpr_status import HOLDING, TERMINAL
 
 Edit = tuple[tuple[str, ...], Any]
-"""A field below `spec`, and its new value; None takes it out."""
+"""A field below `spec`, and its new value; None removes it."""
 
 _KINDS = {"slice": ("Slice", "WorkspaceRequest"), "template": ("GPRTemplate",), "cluster": ("Cluster",)}
 _MALFORMED = frozenset({"BadValue", "WrongType"})
 WORDS = frozenset({"displayName", "instanceType", "model"})
-"""Fields that hold text alone: whatever is typed is meant as it is, `Try 2: larger` too."""
+"""Text fields: the value is taken literally, even `Try 2: larger`."""
 
 
 def create(means: Means, key: str, spec: dict[str, Any], now: str | None, *, is_trial: bool) -> Filed:
@@ -55,7 +55,7 @@ def create(means: Means, key: str, spec: dict[str, Any], now: str | None, *, is_
 
     def build(state: State, base: str) -> Change:
         path = gpr_path(slice_, name)
-        there = ground(source, state, base, path)
+        there = file_versions(source, state, base, path)
         if there.data is not None and (there.hold is None or there.counts is not None):
             raise NotAllowed(taken_by(state, key) or TAKEN.format(key=key))
         if (taken := taken_by(state, key)) is not None:
@@ -77,7 +77,7 @@ def create(means: Means, key: str, spec: dict[str, Any], now: str | None, *, is_
 
 
 def _told(source: Source, done: Submitted, key: str) -> str:
-    """What a pull request says of a new request: what it asks for, and when it would start as things are."""
+    """The pull request's text for a new request: what it asks for, and its current estimated start."""
     spec = as_filed(source, done.commit, key)
     if spec is None:
         return f"Files the request `{key}`."
@@ -91,8 +91,8 @@ def _told(source: Source, done: Submitted, key: str) -> str:
 
 def _start_told(estimate: dict[str, Any] | None, done: Submitted) -> str:
     if estimate is None:
-        return "No start is known yet; `egs why` tells the reason once it is merged."
-    approval = "; it needs an admin's approval" if estimate["needsApproval"] else ""
+        return "No start is known yet; `egs why` shows the reason once it is merged."
+    approval = ", if an admin approves it" if estimate["needsApproval"] else ""
     return (
         f"Would start at {estimate['estimatedStartTime']} in {estimate['cluster']}/{estimate['pool']}, as seen at "
         f"{wire(done.before.now)} from {done.base[:12]}{approval}. The start is promised once it is merged."
@@ -107,7 +107,7 @@ def _named(spec: dict[str, Any]) -> dict[str, Sequence[str]]:
 
 
 def _check_there(source: Source, base: str, wanted: Mapping[str, Sequence[str]]) -> None:
-    """Raise NotFound, with what is near, for a name without a file."""
+    """Raises NotFound, with similar names, for a name without a file."""
     found = [rule_of(entry.path) for entry in source.store.diff(None, base)]
     for thing, names in wanted.items():
         kinds = _KINDS[thing]
@@ -118,7 +118,7 @@ def _check_there(source: Source, base: str, wanted: Mapping[str, Sequence[str]])
 
 
 def check_typed(path: str, data: bytes, old: bytes) -> None:
-    """Raise WrongUse for values that no file of this kind can hold; what was wrong before is not typed now."""
+    """Raises WrongUse for invalid values; problems that the file had before do not count."""
     before, after = read_document(path, old), read_document(path, data)
     known = {p.message for p in before} if isinstance(before, tuple) else set()
     bad = (
@@ -131,7 +131,7 @@ def check_typed(path: str, data: bytes, old: bytes) -> None:
 
 
 def _estimate(source: Source, done: Submitted, key: str) -> dict[str, Any] | None:
-    """The start that it would get, or the earliest that an admin could give it; None when there is none yet."""
+    """Its estimated start, or the earliest start with an approval; None if there is none yet."""
     spec = as_filed(source, done.commit, key)
     if spec is None:
         return None
@@ -141,18 +141,18 @@ def _estimate(source: Source, done: Submitted, key: str) -> dict[str, Any] | Non
 
 
 def where_it_is(done: Submitted) -> dict[str, Any]:
-    """Commit, branch and pull request of a change, for data; null where there is none."""
+    """Commit, branch and pull request of a change, as data; null if there is none."""
     pull = None if done.pull is None else {"number": done.pull.number, "url": done.pull.url}
     return {"commit": done.shown, "branch": done.branch or None, "pullRequest": pull}
 
 
 def cancel(means: Means, key: str, now: str | None) -> None:
-    """End a waiting request: `earlyRelease` in its file, which is right also where it has got its nodes meanwhile."""
+    """Ends a waiting request with `earlyRelease` in its file, which is also right if it gets nodes meanwhile."""
 
     def build(state: State, base: str) -> Change:
         there, status = existing(source, state, base, key), state.facts.requests.get(key)
         if status is not None and status.phase in HOLDING:
-            raise NotAllowed(f"{key} is {status.phase} and holds nodes; `egs gpr release {key}` ends it")
+            raise NotAllowed(f"{key} is {status.phase} and holds nodes; end it with `egs gpr release {key}`")
         if status is not None and status.phase in TERMINAL:
             raise NotAllowed(f"{key} is {status.phase} already; `egs prune` removes its file")
         return Change({there.path: _ended(source, state, key, there)}, f"Cancel {key}")
@@ -164,7 +164,9 @@ def cancel(means: Means, key: str, now: str | None) -> None:
 
 
 def release(means: Means, key: str) -> None:
-    """End a request, whatever its phase: `earlyRelease` in its file, which comes back where it is gone or broken."""
+    """Ends a request in any phase with `earlyRelease` in its file, which is restored if it is missing or
+    broken.
+    """
 
     def build(state: State, base: str) -> Change:
         there = existing(source, state, base, key)
@@ -177,26 +179,27 @@ def release(means: Means, key: str) -> None:
         report(submit(source, clock(None, source), who, build, means=means))
 
 
-def _ended(source: Source, state: State, key: str, there: Ground) -> bytes:
+def _ended(source: Source, state: State, key: str, there: FileVersions) -> bytes:
     data = ending(key, there.data, there.restored)
     if data is None:
-        raise NotAllowed(f"{there.path} cannot be read, and nothing is known of it; mend the file first")
+        raise NotAllowed(f"{there.path} cannot be read, and the request has no status; fix the file first")
     if data != there.main or there.hold is not None:
         return data
     if is_judged(source, state, there.path, data):
-        raise NotAllowed(f"{key} is being released already; nothing is changed")
-    return brought_again(data, None, state.now)  # it may be a stranger's word; the person's own counts
+        raise NotAllowed(f"{key} is being released already; nothing to change")
+    # Another author's change may not count; the caller's own does.
+    return brought_again(data, None, state.now)
 
 
 def restore(means: Means, key: str) -> None:
-    """Write a request's file back as it counts, where main has none, or one that is broken or says other terms."""
+    """Restores a request's file as it counts if main's is missing, broken, or has other terms."""
 
     def build(state: State, base: str) -> Change:
         there = existing(source, state, base, key)
         status = state.request(key)
         _check_lives(state, key)
         if there.hold is None and counts_as_it_is(said_by(there, state), status):
-            raise NotAllowed(f"{there.path} says what counts already; nothing is changed")
+            raise NotAllowed(f"{there.path} has the content that counts already; nothing to change")
         data = there.counts if there.hold is not None else restored(source, state, base, key)
         return Change({there.path: data or restored(source, state, base, key)}, f"Restore {key}")
 
@@ -207,7 +210,7 @@ def restore(means: Means, key: str) -> None:
 
 
 def change(means: Means, key: str, edits: Sequence[Edit], subject: str) -> None:
-    """Change fields of a request's file and nothing else in it; a file that is gone comes back with the change."""
+    """Changes some fields of a request's file and nothing else; a missing file is restored with the change."""
 
     def build(state: State, base: str) -> Change:
         there = existing(source, state, base, key)
@@ -219,7 +222,7 @@ def change(means: Means, key: str, edits: Sequence[Edit], subject: str) -> None:
         for field, value in edits:
             data = edited(there.path, data, ("spec", *field), value)
         if data == there.data and there.hold is None:
-            raise NotAllowed(f"{key} says so already; nothing is changed")
+            raise NotAllowed(f"{key} has these values already; nothing to change")
         check_typed(there.path, data, old)
         return Change({there.path: data}, subject)
 
@@ -238,7 +241,7 @@ def _check_lives(state: State, key: str) -> None:
 
 
 def _check_name(state: State, key: str, edits: Sequence[Edit]) -> None:
-    """As the API and the SDK have it: the name is a part of what a running request keeps."""
+    """As in the API and the SDK: a running request keeps its name."""
     status = state.facts.requests.get(key)
     if (
         status is not None
@@ -246,33 +249,31 @@ def _check_name(state: State, key: str, edits: Sequence[Edit]) -> None:
         and any(field[0] == "displayName" for field, _ in edits)
     ):
         raise NotAllowed(
-            f"{key} is {status.phase} and keeps its terms (displayName); release it, or file another",
+            f"{key} is {status.phase} and keeps its terms (displayName); release it, or file a new request",
             "GpuAlreadyProvisioned",
         )
 
 
 def edited(path: str, data: bytes, field: tuple[str, ...], value: Any) -> bytes:
-    """The file with that field set; raises NotAllowed where nobody can read it as it is."""
+    """The file with that field set; raises NotAllowed if the file is unreadable."""
     try:
         return with_field(data, field, value)
     except Refused as error:
-        text = (
-            f"{path}:{error.line}: {error}; mend the file first, or `egs gpr restore` writes it as it counts"
-        )
+        text = f"{path}:{error.line}: {error}; fix the file first, or restore it with `egs gpr restore`"
         raise NotAllowed(text, error.reason) from error
 
 
 def approval_files(source: Source, base: str, key: str) -> list[str]:
-    """The approvals of a request; without it they would be errors."""
+    """A request's approval files; without the request they would be errors."""
     return [e.path for e in source.store.diff(None, base) if e.path.startswith(f"approvals/{key}/")]
 
 
 def assignments(
     words: Sequence[str], spec: type[Model] = GPRSpec, texts: frozenset[str] = WORDS
 ) -> Sequence[Edit]:
-    """`field=value …` as edits: values as in YAML, nested fields with dots, nothing behind `=` takes it out.
+    """`field=value …` as edits: values as in YAML, nested fields with dots, an empty value removes the field.
 
-    `spec` is what the fields are of, `texts` are those of them that hold text alone.
+    `spec` is the model of the fields, `texts` are its text fields.
     """
     edits: list[Edit] = []
     for word in words:
@@ -287,7 +288,7 @@ def assignments(
 
 
 def _holds_mapping(field: tuple[str, ...], spec: type[Model]) -> bool:
-    """Whether the field is a part of a document and no text of it: `model`, `model.parameters`."""
+    """True if the field is a mapping, not a scalar: `model`, `model.parameters`."""
     kind: Any = spec
     for step in field:
         fields = getattr(kind, "model_fields", {})
@@ -303,8 +304,8 @@ def _check_field(field: tuple[str, ...], spec: type[Model]) -> None:
     known = {info.alias or name for name, info in spec.model_fields.items()} - {"slice"}
     if field[0] in ("slice", "apiVersion", "kind", "metadata"):
         raise NotAllowed(
-            f"{'.'.join(field)} cannot be edited: the file's place says it; "
-            "take it away and file it anew where it belongs"
+            f"{'.'.join(field)} cannot be edited: it follows from the file's path; "
+            "delete the file and create it at the right path"
         )
     if field[0] not in known:
         raise NotFound("field", field[0], known)

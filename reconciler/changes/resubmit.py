@@ -1,4 +1,4 @@
-"""`egs resubmit`: somebody with the right to a held file stands behind it as it reads.
+"""`egs resubmit`: a person with the right to a held file submits its content again.
 
 Held by tests/reconciler/cli/test_resubmitting.py.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from reconciler.changes.change import Change, Means
 from reconciler.changes.publish import report, submit
-from reconciler.changes.reinstate import ground
+from reconciler.changes.reinstate import file_versions
 from reconciler.queries.state import State, clock, split
 from reconciler.sources.command_errors import NotAllowed
 from reconciler.sources.open_source import opened
@@ -16,17 +16,18 @@ from schemas.rules.view import gpr_path
 
 
 def resubmit(means: Means, what: str) -> None:
-    """Bring the file of a path or request in again; one that was deleted comes back as it counts."""
+    """Submits the file of a path or request again; a deleted one is restored as it counts."""
     path = what if rule_of(what) is not None else gpr_path(*split(what))
 
     def build(state: State, base: str) -> Change:
-        found = ground(source, state, base, path)
+        found = file_versions(source, state, base, path)
         if found.hold is None:
-            raise NotAllowed(f"{path} is not held as it reads here; nothing is changed")
+            raise NotAllowed(f"{path} is not held with this content; nothing to change")
         data = found.counts if found.main is None else found.main
         if data is None:
             raise NotAllowed(
-                f"what counts of {path} is not here; fetch main, or restore the file from its history"
+                f"the content of {path} that counts is not available here; fetch main, or restore the file "
+                "from its history"
             )
         return Change({path: data}, f"Bring in {path} again")
 

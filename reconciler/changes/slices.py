@@ -1,4 +1,6 @@
-"""`egs slice request|create|edit|delete`: a slice is asked for, made, changed and taken away by changing its files."""
+"""`egs slice request|create|edit|delete`: requests, creates, changes and deletes slices by changing their
+files.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from egs.commands import output
 from reconciler.changes.change import Build, Change, Means, Submitted
 from reconciler.changes.people import Entry, Newcomer, own_key, people_of
 from reconciler.changes.publish import report, submit
-from reconciler.changes.reinstate import Ground, ground
+from reconciler.changes.reinstate import FileVersions, file_versions
 from reconciler.changes.requests import assignments, check_typed, edited
 from reconciler.queries.arguments import lasting
 from reconciler.queries.state import State, clock, is_name, read_state
@@ -25,12 +27,12 @@ from schemas.rules.view import binding_path, slice_path, workspace_path
 from schemas.status.gpr_status import TERMINAL
 
 WORDS = frozenset({"description", "reason"})
-"""Fields that hold text alone."""
+"""Text fields."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewSlice:
-    """What is said of a slice that is to be, as typed."""
+    """The new slice's properties, as typed."""
 
     name: str
     clusters: tuple[str, ...]
@@ -45,15 +47,15 @@ class NewSlice:
     forge: str | None
 
     def person(self, mail: str, known: Entry | None, own: str | None) -> Entry:
-        """The entry of whoever owns the slice, by which signatures and pull requests show them.
+        """The owner's entry, with what identifies their signatures and pull requests.
 
-        `own` is the key that counts for them where none was given.
+        `own` is the key to use if none was given.
         """
         entry = Newcomer(mail, keys=self.keys, forge=self.forge).entry(known)
         return entry if own is None or "keys" in entry else {**entry, "keys": [own]}
 
     def fields(self, state: State) -> dict[str, Any]:
-        """The same as fields of a document; what was not given is None."""
+        """The same as fields of a document; options not given are None."""
         limits = {name: value for name, value in self.limits.items() if value is not None}
         return {
             "members": [{"email": mail} for mail in self.members] or None,
@@ -67,9 +69,7 @@ class NewSlice:
 def _only_cluster(state: State) -> str:
     names = sorted(state.wanted.clusters)
     if len(names) != 1:
-        raise WrongUse(
-            f"say where it is to be with --cluster C: {', '.join(names) or 'there is no cluster yet'}"
-        )
+        raise WrongUse(f"choose a cluster with --cluster C: {', '.join(names) or 'there is no cluster yet'}")
     return names[0]
 
 
@@ -81,7 +81,7 @@ def request(means: Means, asked: NewSlice, *, is_trial: bool) -> None:
         _check_free(source, state, base, asked.name)
         if source.store.read_path(base, path) is not None:
             raise NotAllowed(
-                f"slice {asked.name} is asked for already, by {path}; `egs get requests` says how it stands"
+                f"slice {asked.name} is requested already in {path}; `egs get requests` shows its state"
             )
         owner = asked.owners[0] if asked.owners else source.author(means.author).email
         person = asked.person(owner, None, _own_key(source, means, owner))
@@ -99,7 +99,7 @@ def request(means: Means, asked: NewSlice, *, is_trial: bool) -> None:
 
 
 def create(means: Means, asked: NewSlice, *, is_trial: bool) -> None:
-    """Make a slice."""
+    """Creates a slice."""
     path = slice_path(asked.name)
 
     def build(state: State, base: str) -> Change:
@@ -107,15 +107,15 @@ def create(means: Means, asked: NewSlice, *, is_trial: bool) -> None:
         if wish is None:
             _check_free(source, state, base, asked.name)
         if source.store.read_path(base, path) is not None:
-            raise NotAllowed(f"slice {asked.name} exists already; `egs slice edit` changes it")
+            raise NotAllowed(f"slice {asked.name} exists already; change it with `egs slice edit`")
         if not asked.members and not asked.owners:
-            raise WrongUse("say who is to work there with --member MAIL")
+            raise WrongUse("name the members with --member MAIL")
         people = _people(source, means, asked, wish)
         data = _document(
             "Slice", asked.name, {"description": asked.text or None, **asked.fields(state), **people}
         )
         check_typed(path, data, b"")
-        # Its own file counts instead of the request for it, which would only puzzle its readers.
+        # The slice's own file replaces the request for it, which would only confuse readers.
         gone = {} if wish is None else {workspace_path(asked.name): None}
         return Change({path: data, **gone}, f"Create slice {asked.name}", f"slice-{asked.name}")
 
@@ -129,12 +129,15 @@ def create(means: Means, asked: NewSlice, *, is_trial: bool) -> None:
 def _people(
     source: Source, means: Means, asked: NewSlice, wish: bytes | None
 ) -> dict[str, list[Entry] | None]:
-    """Owners and members with what shows them: as the request for the slice had it, and as given for one of them."""
+    """Owners and members with keys and accounts: from the slice request, updated with the options for one
+    person.
+    """
     named, known = asked.owners or asked.members, people_of(wish)
     if (asked.keys or asked.forge) and len(named) != 1:
         raise WrongUse(
-            "--key and --forge are of the one owner, or the one member where there is no owner; for everybody else "
-            f"`egs slice members add {asked.name} MAIL --key FILE` follows"
+            "--key and --forge apply to a single owner, or to a single member if there is no owner; for "
+            "other people run "
+            f"`egs slice members add {asked.name} MAIL --key FILE` afterwards"
         )
 
     def entry(mail: str) -> Entry:
@@ -149,7 +152,7 @@ def _people(
 
 
 def _own_key(source: Source, means: Means, mail: str) -> str | None:
-    """The key that git signs with, where that is the person's own: whoever types here is them."""
+    """The key that Git signs with, if the address is the caller's own."""
     try:
         mine = source.author(means.author).email.lower()
     except WrongUse:
@@ -159,7 +162,9 @@ def _own_key(source: Source, means: Means, mail: str) -> str | None:
 
 def _check_name(asked: NewSlice) -> None:
     if not is_name(asked.name):
-        raise WrongUse(f"{asked.name} is no name: lower-case letters, digits and '-', at most 63")
+        raise WrongUse(
+            f"{asked.name} is not a valid name: use lower-case letters, digits and '-', at most 63"
+        )
     lasting("--max-duration", asked.limits.get("maxDuration"))
 
 
@@ -169,7 +174,7 @@ def _check_free(source: Source, state: State, base: str, name: str) -> None:
         return
     who = ", ".join(person.email for person in spec.owners or state.wanted.project.admins)
     raise NotAllowed(
-        f"slice {name} exists already; to work there ask {who} to run `egs slice members add {name} MAIL`"
+        f"slice {name} exists already; to join, ask {who} to run `egs slice members add {name} MAIL`"
     )
 
 
@@ -181,13 +186,13 @@ def _document(kind: str, name: str, spec: Mapping[str, Any]) -> bytes:
 
 
 def _told(owner: str, name: str, spec: Mapping[str, Any]) -> str:
-    """What the pull request says to the admins."""
+    """The pull request's text for the admins."""
     quota = (
-        "no quota" if spec["quota"] is None else f"{spec['quota']['gpus']} GPUs a request without approval"
+        "no quota" if spec["quota"] is None else f"{spec['quota']['gpus']} GPUs per request without approval"
     )
     where = f"namespace {', '.join(spec['namespaces'])} of {', '.join(spec['clusters'])}"
     why = f"\n\n> {spec['reason']}" if spec["reason"] else ""
-    return f"{owner} asks for the slice `{name}`: {where}, {quota}.{why}\n\nAn admin's merge makes it."
+    return f"{owner} asks for the slice `{name}`: {where}, {quota}.{why}\n\nIt is created when an admin merges this."
 
 
 def _submitted(source: Source, means: Means, build: Build, *, is_trial: bool) -> Submitted:
@@ -200,13 +205,13 @@ def _submitted(source: Source, means: Means, build: Build, *, is_trial: bool) ->
 
 def _shown(done: Submitted, path: str, *, is_trial: bool) -> None:
     if is_trial:
-        output.note(f"nothing is written; {path} would be:")
+        output.note(f"dry run: {path} would be:")
         output.text((done.change.changes[path] or b"").decode().rstrip("\n"))
 
 
-def file_of(source: Source, state: State, base: str, name: str) -> Ground:
-    """The file that makes this slice: its own, else the request for it; of those that count, if any does."""
-    found = [ground(source, state, base, path) for path in (slice_path(name), workspace_path(name))]
+def file_of(source: Source, state: State, base: str, name: str) -> FileVersions:
+    """The file that defines the slice: its own, else the request for it; preferably one that counts."""
+    found = [file_versions(source, state, base, path) for path in (slice_path(name), workspace_path(name))]
     for there in (*(f for f in found if f.counts is not None), *found):
         if there.data is not None:
             return there
@@ -214,7 +219,7 @@ def file_of(source: Source, state: State, base: str, name: str) -> Ground:
 
 
 def edit(means: Means, name: str, words: Sequence[str]) -> None:
-    """Change fields of a slice's file and nothing else in it."""
+    """Changes some fields of a slice's file and nothing else."""
 
     def build(state: State, base: str) -> Change:
         there = file_of(source, state, base, name)
@@ -225,7 +230,7 @@ def edit(means: Means, name: str, words: Sequence[str]) -> None:
         for field, value in edits:
             data = edited(path, data, ("spec", *field), value)
         if data == old and there.hold is None:
-            raise NotAllowed(f"slice {name} says so already; nothing is changed")
+            raise NotAllowed(f"slice {name} has these values already; nothing to change")
         check_typed(path, data, old)
         names = ", ".join(".".join(field) for field, _ in edits)
         return Change({path: data}, f"Edit slice {name}: {names}")
@@ -262,7 +267,7 @@ def delete(means: Means, name: str) -> None:
 
 
 def _files(source: Source, state: State, base: str, name: str) -> list[str]:
-    """Every file of the slice alone; raises NotAllowed while a request of it is not over."""
+    """All files of the slice; raises NotAllowed while one of its requests is not finished."""
     if name not in state.wanted.slices:
         raise NotFound("slice", name, state.wanted.slices)
     requests = state.facts.requests.items()
@@ -270,7 +275,7 @@ def _files(source: Source, state: State, base: str, name: str) -> list[str]:
     if live:
         named = f"{', '.join(live[:8])}{', …' if len(live) > 8 else ''}"
         raise NotAllowed(
-            f"slice {name} is in use, {output.counted(len(live), 'request')} not over yet: {named}; end each with "
+            f"slice {name} is in use by {output.counted(len(live), 'unfinished request')}: {named}; end each with "
             "`egs gpr release` or `egs gpr cancel` first"
         )
     folders = (f"slices/{name}/", f"approvals/{name}/")

@@ -1,14 +1,14 @@
-"""Before a change goes to main: may its author make it, as far as the author's address tells?
+"""Before a change goes to main: may its author make it, judging by the author's address?
 
-Where main is verified the controller goes by signatures and by the forge, never by addresses: a doubt is a warning.
-Where it is not, nothing behind the command asks who changed what: a doubt is the command's refusal.
+On a verified main the controller checks signatures and the forge, never addresses: a doubt is a warning.
+Otherwise only this command checks who changes what: a doubt is a refusal.
 
 Held by tests/reconciler/cli/test_resubmitting.py and tests/reconciler/cli/test_rights.py.
 """
 
 from __future__ import annotations
 
-from reconciler.changes.reinstate import ground
+from reconciler.changes.reinstate import file_versions
 from reconciler.model.evidence import Actor, Denial
 from reconciler.queries.state import State
 from reconciler.sources.source import Changes, Source
@@ -26,9 +26,9 @@ def is_verified(state: State) -> bool:
 
 
 def doubts(source: Source, state: State, base: str, changes: Changes, who: Person) -> tuple[Denial, ...]:
-    """Why the author may not make the change, one for each such file.
+    """Why the author may not make the change, one reason per such file.
 
-    On a verified main an address that no manifest lists tells nothing: its key may be listed.
+    On a verified main an unlisted address proves nothing: its key may be listed.
     """
     actor = _actor(state, who.email)
     if is_verified(state) and not (actor.is_admin or actor.member_of):
@@ -37,19 +37,20 @@ def doubts(source: Source, state: State, base: str, changes: Changes, who: Perso
     for path, data in sorted(changes.items()):
         if path.startswith("requests/") and data is not None:
             continue  # it waits for an admin by design
-        found.append(denial(actor, _change(path, ground(source, state, base, path).counts, data)))
+        found.append(denial(actor, _change(path, file_versions(source, state, base, path).counts, data)))
     return tuple(refused for refused in found if refused is not None)
 
 
 def _actor(state: State, email: str) -> Actor:
-    """What the manifests make of that address."""
+    """The person with that address, according to the manifests."""
     project = state.wanted.project
     admins = {person.email: person.handle for person in project.admins}
     rolls = {name: (roll_of(s.members), roll_of(s.owners)) for name, s in state.wanted.slices.items()}
     teams = {name: Team(*both) for name, both in rolls.items()}
     owns = frozenset(name for name, team in teams.items() if email in team.owners.emails)
     works = frozenset(name for name, team in teams.items() if email in team.members.emails)
-    # On a verified main whom slices alone name is known by what those list; the operator's keys are not seen from here.
+    # On a verified main, people listed only in slices are known by those entries; the operator's keys are not
+    # visible here.
     own_in = owns | works if is_verified(state) and email not in admins else None
     handle = admins.get(email, "")
     return Actor(email, email in admins, owns, owns | works, handle, own_in=own_in, admins=frozenset(admins))

@@ -1,6 +1,6 @@
-"""Add and take out one entry of a list in a person's YAML file, and leave every other line as it is. Pure.
+"""Adds and removes one entry of a list in a person's YAML file, leaving every other line as it is. Pure.
 
-Where the list is written on lines of its own only the entry's lines change; else the list is written anew.
+In a block-style list only the entry's lines change; any other list is written again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def with_item(data: bytes, field: Field, item: Any) -> bytes:
 
 
 def without_item(data: bytes, field: Field, place: int) -> bytes:
-    """The document without the entry at that place of that list."""
+    """The document without that entry of the list."""
     items = _items(load(data), field)
     del items[place]
     text, node = _found(data, field)

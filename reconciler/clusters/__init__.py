@@ -1,1 +1,1 @@
-"""Clusters as the reconciler sees them: observe, hand a node over, take it back."""
+"""Clusters as the reconciler sees them: observe, assign a node, release it."""

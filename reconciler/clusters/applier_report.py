@@ -1,12 +1,13 @@
-"""What an applier inside of a cluster reports, as files of its branch and back. Pure.
+"""The report of an applier inside a cluster, as files of its branch and back. Pure.
 
-    report.yaml             when, how soon the next one comes, whose decision it acted on, trouble with its API server
-    nodes/000.yaml …        and the same for workloads, slices, unmanaged, checks, refusals, differences, sizes, served
+report.yaml has the time, when the next one is due, the last decision acted on, and trouble with the API
+server; nodes/000.yaml … and likewise workloads, slices, unmanaged, checks, refusals, differences, sizes and
+served have the rows.
 
-Rows are spread over the files of a folder by a hash of their key, so that one changed row is one changed file however
-large the cluster is; no file passes 1 MB and no folder 1,000 entries.
+Rows are spread over a folder's files by a hash of their key, so that one changed row changes one file however
+large the cluster is; no file exceeds 1 MB and no folder 1,000 entries.
 
-Whoever reads it trusts nothing: the strict loader, bounded sizes, and names that cannot be anything but names.
+Readers trust nothing: strict loader, bounded sizes, validated names.
 """
 
 from __future__ import annotations
@@ -44,19 +45,19 @@ Files = dict[str, bytes]
 CheckKey = tuple[str, str, Stage]
 """Uid of the lease, node, stage."""
 RefusalKey = tuple[str, str, str]
-"""What was asked (`ADD`), of which node or slice, for which lease (empty: none)."""
+"""The action (`ADD`), its node or slice, and its lease (empty: none)."""
 
 HEAD = "report.yaml"
 FILE_BYTES = 1_000_000
-"""What a reader takes at most of one file."""
+"""Read limit of one file."""
 FULL_BYTES = 400_000
-"""What a writer puts into one file at most, unless a single row is larger."""
+"""Write limit of one file, except for a single larger row."""
 MOST_FILES = 512
-"""Of one folder."""
+"""Per folder."""
 MOST_BYTES = 128_000_000
-"""Of one report: 100,000 nodes of 8 GPUs with their pods."""
+"""Per report: 100,000 nodes of 8 GPUs with their pods."""
 TEXT = 2_000
-"""Longest text of a log or a message; the rest is cut off."""
+"""Longest text of a log or a message; the rest is cut."""
 LONGEST_EVERY = timedelta(hours=1)
 _PATH = re.compile(
     r"(nodes|workloads|slices|unmanaged|checks|refusals|differences|served|sizes)/[0-9]{3}\.yaml"
@@ -67,24 +68,24 @@ _FIRST, _LAST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UT
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that a cluster's applier says; `view` None: its own API server does not answer, `trouble` says why."""
+    """The whole report; `view` None: the cluster's API server does not answer, `trouble` says why."""
 
     at: datetime
-    every: timedelta  # the next report comes after this time at the latest
-    acted: Stamp | None = None  # whose decision it acted on
+    every: timedelta  # the next report follows within this time
+    acted: Stamp | None = None  # the stamp of the last decision that it acted on
     view: ClusterView | None = None
     checks: Mapping[CheckKey, Busy | tuple[CheckResult, ...]] = field(default_factory=dict)
     refusals: Mapping[RefusalKey, Refused] = field(default_factory=dict)
     differences: tuple[Difference, ...] = ()
     terms: Mapping[str, str] = field(
         default_factory=dict
-    )  # by slice: `digest_of` the terms it was looked at under
+    )  # by slice: `digest_of` the terms that it was compared with
     trouble: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class SliceRow:
-    """A slice, its namespaces, and the digest of the terms it was looked at under."""
+    """A slice, its namespaces, and the digest of the terms that it was compared with."""
 
     name: str
     namespaces: tuple[str, ...] = ()
@@ -93,7 +94,7 @@ class SliceRow:
 
 @dataclass(frozen=True, slots=True)
 class CheckRow:
-    """Checks of a node: what they found, or until when they run."""
+    """Checks of a node: their results, or until when they run."""
 
     uid: str
     node: str
@@ -116,7 +117,7 @@ class RefusalRow:
 
 @dataclass(frozen=True, slots=True)
 class SizeRow:
-    """How many nodes an elastic pool is to have."""
+    """The target size of an elastic pool."""
 
     pool: str
     nodes: int
@@ -124,14 +125,14 @@ class SizeRow:
 
 @dataclass(frozen=True, slots=True)
 class ServedRow:
-    """A lease that had all its nodes once."""
+    """A lease that has had all its nodes at some time."""
 
     uid: str
     start: datetime
 
 
 def digest_of(terms: SliceTerms) -> str:
-    """Tells terms apart by what they ask for; the same in every process."""
+    """The digest of a slice's terms; the same in every process."""
     return f"{crc32(repr(replace(terms, paused=False)).encode()):08x}"
 
 
@@ -150,7 +151,7 @@ Row = (
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How the rows of one folder are read and told apart."""
+    """How the rows of one folder are parsed and identified."""
 
     adapter: TypeAdapter[Any]
     key: Callable[[Any], str]
@@ -177,7 +178,7 @@ KINDS: Mapping[str, Kind] = {
 
 
 class Rendering:
-    """Makes the files of one report after the other; a row that is as it was is not written out again."""
+    """Renders successive reports; unchanged rows are taken from a cache."""
 
     def __init__(self) -> None:
         self._known: dict[str, dict[str, tuple[Row, bytes]]] = {}
@@ -229,7 +230,7 @@ def _text(kind: Kind, row: Row) -> bytes:
 
 
 def _clean(value: Any) -> Any:
-    """What our own reader takes: texts cut to their length, without characters that it refuses."""
+    """Valid for our own reader: texts cut to their limit, without refused characters."""
     if isinstance(value, dict):
         return {key: _clean(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -238,7 +239,7 @@ def _clean(value: Any) -> Any:
 
 
 def _spread(folder: str, rows: Mapping[str, bytes]) -> Files:
-    """The rows in as few files as are not too full; the number is a power of two, so that most rows stay put."""
+    """The rows in as few files as fit; their number is a power of two, so that most rows stay in place."""
     count = 1
     while True:
         files: dict[int, list[bytes]] = {}
@@ -260,7 +261,7 @@ def _head(cluster: str, report: Report) -> bytes:
     if report.acted is not None:
         content["acted"] = {"term": report.acted.term, "seq": report.acted.seq}
     if report.trouble or report.view is None:
-        content["trouble"] = _clean(report.trouble or "nothing was seen yet")
+        content["trouble"] = _clean(report.trouble or "nothing has been seen yet")
     return dump(content).encode()
 
 
@@ -268,12 +269,14 @@ def _head(cluster: str, report: Report) -> bytes:
 
 
 def is_ours(path: str) -> bool:
-    """Whether a path of the branch is one of a report; others do not count."""
+    """True if a path belongs to a report; others are ignored."""
     return path == HEAD or _PATH.fullmatch(path) is not None
 
 
 def rows_of(path: str, data: bytes) -> Any:
-    """What one file holds: the rows of a folder, or the mapping of the head. Raises Fault `ClusterReportBroken`."""
+    """The content of one file: the rows of a folder, or the mapping of the head. Raises Fault
+    `ClusterReportBroken`.
+    """
     try:
         content = load(data, FILE_BYTES)
         if path == HEAD:
@@ -302,7 +305,7 @@ def _checked_head(content: Any) -> Mapping[str, Any]:
 
 
 def _check(row: Row) -> None:
-    """Names become paths and objects of ours, and instants are compared: both have to be what they seem."""
+    """Names become paths and objects of ours, and times are compared: both must be valid."""
     match row:
         case NodeView():
             _named(_LONG_NAME, row.name)
@@ -326,23 +329,23 @@ def _check(row: Row) -> None:
         case ServedRow():
             _timed(row.start)
         case _:
-            pass  # texts for people
+            pass  # free texts
 
 
 def _named(pattern: re.Pattern[str], *names: str) -> None:
     for name in names:
         if len(name) > 253 or pattern.fullmatch(name) is None:
-            raise ValueError(f"{name[:60]!r} is no name")
+            raise ValueError(f"{name[:60]!r} is not a name")
 
 
 def _timed(*instants: datetime) -> None:
     for instant in instants:
         if instant.tzinfo is None or not _FIRST <= instant <= _LAST:
-            raise ValueError(f"{instant} is no instant that can be meant")
+            raise ValueError(f"{instant} is not a plausible time")
 
 
 def report_from(cluster: str, contents: Mapping[str, Any]) -> Report:
-    """The report whose files, by path, hold these (see `rows_of`). Raises Fault `ClusterReportBroken`."""
+    """The report with these parsed files, by path (see `rows_of`). Raises Fault `ClusterReportBroken`."""
     head = contents.get(HEAD)
     if head is None or head["cluster"] != cluster:
         raise Fault(f"the report has no {HEAD} of cluster {cluster}", "ClusterReportBroken")

@@ -1,4 +1,4 @@
-"""Which driver a Cluster manifest asks for, and how the cluster behind it is reached."""
+"""Opens the driver for a Cluster manifest, and the connection to the cluster."""
 
 from __future__ import annotations
 
@@ -19,33 +19,34 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
-    """What a controller brings along to drive clusters."""
+class DriverOptions:
+    """What a controller provides for its drivers."""
 
     state: Path | None = None  # of simulated clusters; None: only in memory
-    keys: Keys | None = None  # what opens real ones; None: only the cluster we run in
-    home: Home | None = None  # whose clusters they are; None: the default project's
-    wake: Callable[[], None] = lambda: None  # called whenever something changed in one
+    keys: Keys | None = None  # credentials for real ones; None: only our own cluster
+    home: Home | None = None  # the project; None: the default project
+    wake: Callable[[], None] = lambda: None  # called after every change in a cluster
 
 
-def open_cluster(name: str, spec: ClusterSpec, ground: Ground) -> ClusterDriver:
+def open_cluster(name: str, spec: ClusterSpec, options: DriverOptions) -> ClusterDriver:
     """A driver for the cluster.
 
-    Raises `UserError` when its manifest names a way that leads nowhere, and `DriverMissing` for one that is only
-    reached from within: what its applier reports is read by `reconciler.clusters.pulled_cluster`.
+    Raises `UserError` if its manifest names no valid connection, and `DriverMissing` for a cluster reached
+    only from within: `reconciler.clusters.pulled_cluster` reads what its applier reports.
     """
     if spec.driver == "embedded":
-        return EmbeddedCluster(name, spec, None if ground.state is None else ground.state / f"{name}.json")
-    from reconciler.clusters.kubernetes.driver import Home, KubernetesCluster  # only who has one pays for it
+        return EmbeddedCluster(name, spec, None if options.state is None else options.state / f"{name}.json")
+    # Imported only if needed: it is slow.
+    from reconciler.clusters.kubernetes.driver import Home, KubernetesCluster
 
-    return KubernetesCluster(name, spec, _api(name, spec, ground), ground.home or Home(), ground.wake)
+    return KubernetesCluster(name, spec, _api(name, spec, options), options.home or Home(), options.wake)
 
 
-def _api(name: str, spec: ClusterSpec, ground: Ground) -> Api:
+def _api(name: str, spec: ClusterSpec, options: DriverOptions) -> Api:
     from reconciler.clusters.kubernetes.api import connection
     from reconciler.clusters.kubernetes.api.api_client import Rate
 
-    access, keys = spec.access or Access(in_cluster=True), ground.keys or connection.Keys()
+    access, keys = spec.access or Access(in_cluster=True), options.keys or connection.Keys()
     rate = Rate(spec.client_rate.qps, spec.client_rate.burst)
     if access.kubeconfig is not None:
         return connection.from_file(name, access.kubeconfig, keys, access.context, rate)

@@ -1,14 +1,14 @@
-"""A cluster that nobody reaches from outside: what its own applier reports is what is known of it.
+"""A cluster without access from outside: known only through its own applier's reports.
 
-Where appliers sign, a report counts that the cluster's own applier signed; whatever else lies on its branch leaves the
-last one that counts in force, until that is too old.
+If appliers sign, a report counts only if the cluster's own applier signed it; anything else on its branch
+leaves the last valid one in force, until that is too old.
 
-The centre holds no credentials of it. It decides and commits as for any other cluster; the applier inside
-(`reconciler.processes.applier`) reads that, carries it out and reports on a branch of its own. A write is answered
-from the report: Done when it shows it, Refused as reported, else Busy until the next look.
+The centre has no credentials for it. It decides and commits as for any other cluster; the applier inside
+(`reconciler.processes.applier`) reads that, carries it out and reports on a branch of its own. A write's
+answer comes from the report: Done if it shows the result, Refused if reported, else Busy until the next look.
 """
 
-# ruff: noqa: ARG002 - the port's arguments; stamps and reasons are the applier's case
+# ruff: noqa: ARG002 - the port's arguments; stamps and reasons are used by the applier
 
 from __future__ import annotations
 
@@ -53,38 +53,38 @@ from schemas.errors import Fault
 log = logging.getLogger(__name__)
 
 PATTERN = "egs/clusters/*"
-"""Branches of appliers, one a cluster."""
+"""Appliers' branches, one per cluster."""
 SETTLING = timedelta(minutes=1)
-"""Appliers fetch several times in this; one that does not report by then counts as silent."""
+"""Appliers fetch several times in this time; one without a report by then counts as silent."""
 LOOK = timedelta(seconds=10)
-"""How soon the centre looks again for what it waits for; a webhook on the branch is faster."""
+"""The centre's polling interval for expected reports; a webhook on the branch is faster."""
 
 
 def branch_of(cluster: str) -> str:
-    """Where a cluster's applier reports."""
+    """The branch with a cluster's reports."""
     return PATTERN.replace("*", cluster)
 
 
 class ReportBranches:
-    """The reports on the branches that were fetched last; what did not change is not read again."""
+    """The reports on the last fetched branches; unchanged ones are not parsed again."""
 
     def __init__(self, store: Store, machines: Machines | None = None) -> None:
-        """`machines` tells appliers by their signatures; None: every report counts."""
+        """`machines` verifies appliers' signatures; None: every report counts."""
         self._store, self._machines = store, machines
-        self._before = dict(
-            store.tips()
-        )  # what this process's predecessor fetched, where they share a mirror
-        self._beliefs: dict[str, tuple[object, Belief]] = {}  # by cluster: the keys it rests on, and it
-        self._known: dict[str, tuple[str, Report | Fault]] = {}  # by cluster: the commit and what it holds
+        self._before = dict(store.tips())  # fetched earlier by another process that shares the mirror
+        # By cluster: its keys and the verification with them.
+        self._beliefs: dict[str, tuple[object, Belief]] = {}
+        self._known: dict[str, tuple[str, Report | Fault]] = {}  # by cluster: the commit and its report
         self._parsed: dict[str, dict[str, tuple[str, Any]]] = {}  # by cluster and path: blob and rows
-        self._told: dict[str, str | None] = {}  # what is wrong with a branch, as the log has it
-        self._cut: Mapping[str, str] | None = None  # tips when the remote went away; None: it did not
+        self._told: dict[str, str | None] = {}  # problem of each branch, as last logged
+        # Branch heads when the remote became unreachable; None: it is reachable.
+        self._cut: Mapping[str, str] | None = None
         self._back: datetime | None = None  # since when it answers again
 
     def read(self, cluster: str, spec: ClusterSpec | None = None) -> Report | None:
-        """What the cluster's applier says; None: it never said anything. Raises Fault for a report that is none.
+        """The cluster's report; None: there never was one. Raises Fault for an invalid report.
 
-        `spec` says by which keys its applier is known; who knows no machines can do without.
+        `spec` has the applier's keys; it is not needed without `machines`.
         """
         tip = self._counting(cluster, spec)
         if tip is None:
@@ -97,7 +97,7 @@ class ReportBranches:
         return found
 
     def _counting(self, cluster: str, spec: ClusterSpec | None) -> str | None:
-        """The commit that counts: mostly the branch's tip."""
+        """The commit that counts, usually the branch's head."""
         branch = branch_of(cluster)
         tip = self._store.tips().get(branch)
         belief = self._belief(cluster, spec)
@@ -110,18 +110,18 @@ class ReportBranches:
         counts = belief.newest(tip)
         if counts is None and tip is not None:
             raise Fault(
-                f"branch {branch}: no report is signed by a key of the applier of {cluster}; name its key under "
+                f"branch {branch}: no report is signed by a key of the applier of {cluster}; list its key under "
                 f"spec.applierKeys of clusters/{cluster}.yaml",
                 "ClusterReportNotSigned",
             )
         return counts
 
     def _belief(self, cluster: str, spec: ClusterSpec | None) -> Belief:
-        """Anew when other keys are listed, or some are for the first time."""
+        """Made again when the listed keys change."""
         believes: Believes | None = None
         keys: tuple[object, ...] = ()
         if self._machines is not None:
-            assert spec is not None, "whose keys count is in the cluster's manifest"
+            assert spec is not None, "the cluster's manifest lists the keys"
             believes, keys = self._machines.applier(cluster, spec), spec.applier_keys
         of = (keys, believes is None)
         if self._beliefs.get(cluster, (None,))[0] != of:
@@ -130,9 +130,9 @@ class ReportBranches:
         return self._beliefs[cluster][1]
 
     def settled(self, now: datetime, reachable: bool) -> bool:
-        """Whether to decide by what was fetched: after an outage the appliers get a moment to report first.
+        """True if the fetched reports can be used: after an outage the appliers get a moment to report first.
 
-        What they did meanwhile is on its way; to decide by what they said before the outage would be to undo it.
+        Their recent actions are not reported yet; decisions by old reports would undo them.
         """
         if not reachable:
             self._cut, self._back = self._cut or self._tips(), None
@@ -165,7 +165,7 @@ class ReportBranches:
         fresh = {p: e for p, e in entries.items() if p not in before or before[p][0] != e.oid}
         oids = {e.oid for e in fresh.values() if e.oid is not None}
         if len(entries) > MOST_FILES * 4 or any(e.mode != REGULAR_MODE for e in fresh.values()):
-            raise Fault("the report has too many files, or some that are none", "ClusterReportBroken")
+            raise Fault("the report has too many files, or invalid entries", "ClusterReportBroken")
         sizes = self._store.sizes(oids)
         if max(sizes.values(), default=0) > FILE_BYTES or sum(sizes.values()) > MOST_BYTES:
             raise Fault("the report is too large", "ClusterReportBroken")
@@ -179,22 +179,22 @@ class ReportBranches:
 
 
 class PullCluster:
-    """`reconciler.model.cluster_port.ClusterDriver` over what an applier reports; `read` gives its latest report."""
+    """`reconciler.model.cluster_port.ClusterDriver` on an applier's reports; `read` returns the latest one."""
 
     def __init__(self, name: str, spec: ClusterSpec, read: Callable[[], Report | None]) -> None:
         self._name, self._spec, self._read = name, spec, read
         self._report: Report | None = None
-        self._news: datetime | None = None  # when the report was news to us, or made, whichever was earlier
-        self._asked: datetime | None = None  # since when we wait for something, with no news since
+        self._news: datetime | None = None  # when the report was received or made, whichever was earlier
+        self._asked: datetime | None = None  # since when we have waited for something without news
 
     def observe(self, now: datetime) -> ClusterView:
-        """As reported. No news is the news that nothing changed, as long as the applier keeps its word."""
+        """As reported. Without news nothing has changed, as long as the applier reports in time."""
         view = self._view(now)
         assert self._report is not None
         return replace(view, at=now, fence=self._report.acted)
 
     def differences(self, slices: tuple[SliceTerms, ...], now: datetime) -> tuple[Difference, ...]:
-        """As reported, of these slices and of none; a slice that was looked at under other terms differs."""
+        """As reported, for these slices and none; a slice compared under other terms counts as different."""
         self._view(now)
         assert self._report is not None
         names = {"", *(terms.name for terms in slices)}
@@ -207,18 +207,18 @@ class PullCluster:
         )
 
     def ensure_slice(self, terms: SliceTerms, stamp: Stamp, now: datetime) -> Answer:
-        """Done when it was looked at under these terms and nothing of it differed."""
+        """Done if it was compared under these terms without a difference."""
         there = terms.name in self._view(now).slices
         whole = there and self._has(terms) and not self._differs(terms.name)
         key = ("ENSURE_SLICE", terms.name, "")
         return self._answer(whole, key, now, known=there and self._has(terms))
 
     def remove_slice(self, slice_: str, stamp: Stamp, now: datetime) -> Answer:
-        """Done when nothing shows it any more."""
+        """Done once nothing of it is reported any more."""
         return self._answer(slice_ not in self._view(now).slices, ("REMOVE_SLICE", slice_, ""), now)
 
     def ensure_fleet(self, stamp: Stamp, now: datetime) -> Answer:
-        """Done when nothing outside of slices differs."""
+        """Done if nothing outside slices differs."""
         self._view(now)
         return self._answer(not self._differs(""), ("ENSURE_FLEET", "", ""), now, known=True)
 
@@ -238,41 +238,41 @@ class PullCluster:
         return answer
 
     def add(self, node: str, lease: LeaseRef, stamp: Stamp, now: datetime) -> Answer:
-        """Done when it bears the lease with this very end, and is not told to leave."""
+        """Done if it has the lease with this end, and is not being released."""
         have = self._node(node, now)
         own = have is not None and have.lease is not None and have.lease.uid == lease.uid
         done = own and have is not None and have.lease is not None and have.lease.end == lease.end
         return self._answer(done and have is not None and not have.draining, ("ADD", node, lease.uid), now)
 
     def evict(self, node: str, uid: str, by: datetime, stamp: Stamp, now: datetime) -> Answer:
-        """Done when it drains, or is not that lease's."""
+        """Done if it is draining, or has another lease."""
         have = self._node(node, now)
         return self._answer(have is None or have.draining or _left(have, uid), ("EVICT", node, uid), now)
 
     def remove(self, node: str, uid: str, stamp: Stamp, now: datetime) -> Answer:
-        """Done when it is not that lease's."""
+        """Done if it does not have that lease."""
         have = self._node(node, now)
         return self._answer(have is None or _left(have, uid), ("REMOVE", node, uid), now)
 
     def isolate(self, node: str, reason: str, stamp: Stamp, now: datetime) -> Answer:
-        """Done when it is."""
+        """Done if it is isolated."""
         have = self._node(node, now)
         return self._answer(have is not None and have.isolated, ("ISOLATE", node, ""), now)
 
     def restore(self, node: str, stamp: Stamp, now: datetime) -> Answer:
-        """Done when it is not isolated by us."""
+        """Done if it is not isolated by us."""
         have = self._node(node, now)
         return self._answer(have is not None and not have.isolated, ("RESTORE", node, ""), now)
 
     def scale(self, pool: str, count: int, leaving: tuple[str, ...], stamp: Stamp, now: datetime) -> Answer:
-        """Done when it is to have so many nodes, as the applier saw it last."""
+        """Done if its reported target size is this."""
         return self._answer(self._view(now).sizes.get(pool) == count, ("SCALE", pool, ""), now)
 
     def announce(self, notes: tuple[Note, ...], now: datetime) -> None:
-        """Nothing: the applier reads the same events from the status branch and tells them."""
+        """Does nothing: the applier reads the same events from the status branch and writes them."""
 
     def close(self) -> None:
-        """Nothing: a report is no connection."""
+        """Does nothing: a report needs no connection."""
 
     def _node(self, node: str, now: datetime) -> NodeView | None:
         return self._view(now).nodes.get(node)
@@ -282,12 +282,12 @@ class PullCluster:
         return any(found.slice == slice_ for found in self._report.differences)
 
     def _has(self, terms: SliceTerms) -> bool:
-        """Whether the applier looked at the slice under these very terms."""
+        """True if the applier compared the slice under exactly these terms."""
         assert self._report is not None
         return self._report.terms.get(terms.name) == digest_of(terms)
 
     def _answer(self, done: bool, key: RefusalKey, now: datetime, *, known: bool = False) -> Answer:
-        """`known`: the applier has reported it itself, and takes its time; no news are owed for it."""
+        """`known`: the applier has reported it as being in progress; no news is expected for it."""
         assert self._report is not None
         if done:
             return Done()
@@ -298,20 +298,20 @@ class PullCluster:
         return Busy(now + LOOK, f"cluster {self._name} has not reported it yet")
 
     def _view(self, now: datetime) -> ClusterView:
-        """The reported view; raises Fault where there is none that counts."""
+        """The reported view; raises Fault if there is no valid one."""
         report = self._read()
         if report is None:
-            raise self._silent("has not reported yet; start `egs-reconciler apply` inside of it")
+            raise self._silent("has not reported yet; start `egs-reconciler apply` inside it")
         if self._report is not report:
             self._report, self._news, self._asked = report, min(now, report.at), None
         assert self._news is not None
         if report.view is None:
-            raise self._silent(f"cannot be seen by its own applier: {report.trouble}")
+            raise self._silent(f"is unreachable for its own applier: {report.trouble}")
         if now > self._news + report.every + self._spec.stale:
-            raise self._silent(f"is silent since {self._news:%Y-%m-%dT%H:%M:%SZ}; look at its applier")
+            raise self._silent(f"has been silent since {self._news:%Y-%m-%dT%H:%M:%SZ}; check its applier")
         if self._asked is not None and now - self._asked > self._spec.stale:
             since = f"{self._asked:%Y-%m-%dT%H:%M:%SZ}"
-            raise self._silent(f"reports nothing of what it was told at {since}; look at its applier")
+            raise self._silent(f"has not reported on the decisions of {since}; check its applier")
         return report.view
 
     def _silent(self, what: str) -> Fault:

@@ -1,7 +1,8 @@
 """From folded facts to decisions: promises, slips with their causes, starts. Pure.
 
-All promises of a plan are published together or not at all, so that the committed ones can always be kept side by
-side. A move later is always published, with its cause; moves earlier wait until one of them is worth a commit.
+All promises of a plan are published together or not at all, so that the committed ones are always consistent.
+A move to later is always published, with its cause; moves to earlier wait until one of them is worth a
+commit.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ from schemas.reading.units import instant
 from schemas.status.gpr_status import Assignment, Cause, GPRStatus, Phase, SlipCause
 
 DAMPED_S = 60
-"""Moves earlier by less than a minute …"""
+"""A move to earlier is not worth a commit of its own if it is less than a minute …"""
 DAMPED_SHARE = 0.05
-"""… or than this share of the wait are not worth a commit of their own."""
+"""… or less than this share of the wait."""
 TRIAL_WORK = 200_000
 """Requests planned again in one cycle to prove causes, at most; `CommittedWorld.has_time` bounds the time."""
 FEWEST_TRIALS = 8
@@ -57,14 +58,14 @@ URGENT = frozenset(
         EventReason.PREEMPTED,
     }
 )
-"""Who has to wait longer than promised, or has nodes now, is told at once, whatever the push budget says."""
+"""Reported at once, whatever the push budget says: a request waits longer than promised, or has nodes now."""
 PLAN_REASONS = frozenset({*Reason, "ClusterObserved"})
-"""Reasons that planning gives, and takes back."""
+"""Reasons that planning sets, and clears."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Facts to commit, what to tell, and whether somebody waits for the push."""
+    """Facts to commit, events, and whether the push is urgent."""
 
     facts: Facts
     events: tuple[Event, ...]
@@ -82,9 +83,9 @@ def decide(
     *,
     attempts: FailedAttempts | None = None,
 ) -> Decision:
-    """Plan, name every slip's cause, publish promises, and start what is due.
+    """Plan, name the cause of every slip, publish promises, and start what is due.
 
-    `attempts` remembers of the decisions before what was of no use; None: everything is tried.
+    `attempts` remembers failed attempts of earlier decisions; None: everything is tried.
     """
     attempts = FailedAttempts() if attempts is None else attempts
     world = build_snapshot(wanted, folded.facts, seen, folded.anew)
@@ -104,7 +105,8 @@ def decide(
     _say_why_unplaced(requests, world, planned, context)
     requests = with_first_come(requests, folded.anew, world, wanted.project.scheduling)
     due = due_starts(world, planned, settings)
-    # Whoever is sent away leaves for a start that is committed with it: else the next look would find nobody in need.
+    # Evictions are decided in the same commit as the start they make possible, else the next cycle would see
+    # no need.
     if due or later or made.preemptions or worth_publishing(world, planned):
         _publish(requests, world, planned)
         with_forecasts(folded.facts, requests, world, planned)
@@ -120,7 +122,7 @@ def decide(
 
 
 def _of_the_queue(world: Snapshot, planned: Plan, started: Iterable[Event]) -> Plan:
-    """The plan, in which a request has no rank that still holds nodes, and comes back, or that has its nodes now."""
+    """The plan, without a rank for requests that still hold nodes (evicted ones) or have just started."""
     holding = world.leases.keys() | {event.request for event in started}
     if holding.isdisjoint(world.requests):
         return planned
@@ -128,9 +130,9 @@ def _of_the_queue(world: Snapshot, planned: Plan, started: Iterable[Event]) -> P
 
 
 def _taken(world: Snapshot, planned: Plan) -> frozenset[str]:
-    """Whose promised room another slice's request took; what one's own slice began protects nobody."""
+    """Requests displaced, directly or not, by another slice."""
     begun_by: dict[str, str] = {}
-    for displaced in planned.displaced:  # whoever was displaced comes before those whom it displaced in turn
+    for displaced in planned.displaced:  # before the requests that it displaced in turn
         if displaced.by:
             begun_by[displaced.key] = begun_by.get(displaced.by, displaced.by)
     return frozenset(
@@ -143,7 +145,7 @@ def _slips(committed: CommittedWorld, world: Snapshot, planned: Plan, folded: Fo
     if was is None:
         return ()
     known: dict[tuple[ChangeKind, str], Known] = dict(known_causes(was, world, folded.late_pools))
-    for key in world.leases.keys() & world.requests:  # no edit of its people: it is to return, or otherwise
+    for key in world.leases.keys() & world.requests:  # not an edit: it is to return, or no longer
         known[ChangeKind.REQUEST, key] = Known(Cause.REQUEUED, key)
     for key, (cause, by) in folded.causes.items():
         known[ChangeKind.REQUEST, key] = known[ChangeKind.LEASE, key] = Known(cause, by)
@@ -156,10 +158,10 @@ def _slips(committed: CommittedWorld, world: Snapshot, planned: Plan, folded: Fo
 
 
 def _slipped(status: GPRStatus, slip: Moved, at: datetime, *, is_taken: bool) -> GPRStatus:
-    """The status with its slip; `is_taken` counts it among those that another request's need of the room made."""
+    """The status with its slip; `is_taken` counts it among the displacements by other requests."""
     to = None if slip.now is None else instant(slip.now)
     count = status.displaced_count + is_taken
-    is_noted = bool(status.slips) and status.slips[-1].at == at  # with what took its start, before planning
+    is_noted = bool(status.slips) and status.slips[-1].at == at  # when it lost its start, before planning
     was = None if is_noted else instant(slip.was)
     first, *also = _causes(slip)
     slipped = with_slip(status, to, first.cause, first.by, at, lost=was)
@@ -170,9 +172,9 @@ def _slipped(status: GPRStatus, slip: Moved, at: datetime, *, is_taken: bool) ->
 
 
 def _causes(slip: Moved) -> tuple[SlipCause, ...]:
-    """What did it, each cause with its own; several when no single change did.
+    """The causes of a slip; several if no single change explains it.
 
-    Nothing changed but the time: the controller, which had to decide the start, did not.
+    Nothing but time passed: the controller did not decide the start in time.
     """
     found = (SlipCause(cause=c.cause, by=c.by or c.key or "controller") for c in slip.causes)
     return tuple(dict.fromkeys(found)) or (SlipCause(cause=Cause.CONTROLLER_ABSENT, by="controller"),)
@@ -186,7 +188,7 @@ def _delayed(slip: Moved, at: datetime) -> Event:
 
 
 def _say_why_unplaced(requests: Records, world: Snapshot, planned: Plan, context: Context) -> None:
-    """Waiting requests without a start say why."""
+    """Sets the reason of waiting requests without a start."""
     shown = any(pool.observed for pool in world.pools.values())
     for key, status in list(requests.live.items()):
         if status.phase is not Phase.QUEUED:
@@ -203,17 +205,17 @@ def _say_why_unplaced(requests: Records, world: Snapshot, planned: Plan, context
 
 
 def _outside(key: str, status: GPRStatus, context: Context) -> Refusal:
-    """Why a waiting request is not even planned."""
+    """Why a waiting request is not planned at all."""
     if status.accepted_spec.stopped:
         return Refusal(key, STOPPED, stopped_text(key, status))
     return Refusal(key, Reason.LIMIT_EXCEEDED, "; ".join(hard_violations(status, context.wanted)))
 
 
 def _nowhere(key: str, status: GPRStatus, context: Context) -> Refusal:
-    """What its clusters have, for a request that none of them could hold."""
+    """What its clusters offer, for a request that fits none of them."""
     spec, wanted = status.accepted_spec, context.wanted
     fits = would_fit(spec, wanted.slices[spec.slice], wanted.pools)
-    return Refusal(key, Reason.FITS_NOWHERE, "no pool it may use could ever hold it", fits)
+    return Refusal(key, Reason.FITS_NOWHERE, "it fits no pool that it may use", fits)
 
 
 def _with_refusal(
@@ -232,7 +234,7 @@ def _with_refusal(
 
 
 def worth_publishing(world: Snapshot, planned: Plan) -> bool:
-    """True when somebody has no promise yet, or can start earlier by a minute or 5 % of the wait."""
+    """True if a request has no promise yet, or can start earlier by a minute or 5 % of the wait."""
     return any(
         _is_worth(world.requests[key].promise, place, world.now)
         for key, place in planned.placements.items()
@@ -280,7 +282,7 @@ def _with_place(status: GPRStatus, place: Placement, world: Snapshot) -> GPRStat
 
 
 def _only_shown(status: GPRStatus, place: Placement) -> GPRStatus:
-    """A cluster that is only observed promises nothing: the first estimate is shown, and stays."""
+    """An observed cluster promises nothing: the first estimate is shown, and stays."""
     if status.reason == "ClusterObserved":
         return status
     cluster, pool = place.pool
@@ -292,7 +294,7 @@ def _only_shown(status: GPRStatus, place: Placement) -> GPRStatus:
 
 
 def _accounted(committed: Mapping[str, GPRStatus], requests: Records, at: datetime) -> list[Event]:
-    """A promise never goes without a slip: who is no longer planned at all lost his to a policy."""
+    """A promise never disappears without a slip: a request that is no longer planned lost it to a policy."""
     told = []
     for key, status in list(requests.live.items()):
         old = committed.get(key)
@@ -315,7 +317,7 @@ def _accounted(committed: Mapping[str, GPRStatus], requests: Records, at: dateti
 
 
 def _with_last_slip_to(status: GPRStatus) -> GPRStatus:
-    """A slip that was noted before planning says where planning took the promise."""
+    """A slip noted before planning gets the start that planning found."""
     last, to = status.slips[-1], promised_start(status)
     if last.now == to:
         return status
@@ -323,12 +325,12 @@ def _with_last_slip_to(status: GPRStatus) -> GPRStatus:
 
 
 def due_starts(world: Snapshot, planned: Plan, settings: Settings) -> tuple[Placement, ...]:
-    """Placements whose nodes must be taken now, in the order in which nodes have to be chosen."""
+    """Placements whose nodes must be taken now, in the order in which nodes are chosen."""
     lead = int(settings.start_lead.total_seconds())
     return tuple(
         place
         for place in in_order_of_begin(world, planned)
-        if place.key not in world.leases  # it has to give back its nodes first
+        if place.key not in world.leases  # it has to release its nodes first
         and not (pool := world.pools[place.pool]).observed
         and pool.open
         and place.start - pool.prepare - lead <= world.now
@@ -341,7 +343,7 @@ def _with_starts(
     known: tuple[Snapshot, Plan],
     context: Context,
 ) -> tuple[Records, list[Event]]:
-    """The due requests with nodes of their own; one whose nodes are not free yet keeps its promise and waits."""
+    """The due requests with their nodes; one whose nodes are not free yet keeps its promise and waits."""
     world, _ = known
     free_nodes = FreeNodes(world.pools, world.leases, context.now, context.traits)
     told = []
@@ -379,7 +381,7 @@ def _provisioning(status: GPRStatus, place: Placement, nodes: tuple[str, ...], n
 
 
 def next_instants(world: Snapshot, planned: Plan, settings: Settings) -> tuple[datetime, ...]:
-    """When starts become due."""
+    """When starts are due."""
     lead = int(settings.start_lead.total_seconds())
     found = []
     for place in planned.placements.values():

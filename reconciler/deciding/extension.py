@@ -1,6 +1,7 @@
-"""Grace for a running request: granted when no promise moves; beyond the project's bound an admin allows it.
+"""Extension of a running request: granted if no promise moves; beyond the project's limit an admin must
+approve.
 
-Pure. An admin's word lifts the bound, never the promise of another request.
+Pure. An approval lifts the limit, never another request's promise.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ from schemas.status.gpr_status import ApprovalState, Condition, GPRStatus, Phase
 def extended(
     facts: Facts, wanted: Wanted, snapshot: Snapshot, attempts: FailedAttempts | None = None
 ) -> tuple[Facts, Snapshot, tuple[Event, ...]]:
-    """Facts and world with every extension granted that hurts nobody; the refused ones say whom they would.
+    """Facts and snapshot with every extension that delays no other request; refusals name the delayed
+    request.
 
-    `attempts` remembers whom, so that who asks in vain costs no plans in each cycle.
+    `attempts` remembers refusals, so that they cost no plans in each cycle.
     """
     known = (facts, wanted, FailedAttempts() if attempts is None else attempts)
     requests = records(facts.requests)
@@ -44,7 +46,7 @@ def extended(
 
 
 def asks_for_more_time(status: GPRStatus) -> bool:
-    """True when a running request wants more grace than it has."""
+    """True if a running request asks for a longer extension than it has."""
     return status.phase is Phase.PROVISIONED and status.accepted_spec.extend > status.extended_by
 
 
@@ -56,15 +58,15 @@ def _outcome(
     decisions = () if asked <= most else _decisions_for(key, status, wanted, facts.at)
     if asked > most and not decisions:
         message = (
-            f"{format_duration(asked)} of grace is more than the project's {format_duration(most)}; an admin "
-            f"approves it with `egs approve {key} --rule extension`"
+            f"{format_duration(asked)} of extension exceeds the project's {format_duration(most)}; an admin "
+            f"can approve it with `egs approve {key} --rule extension`"
         )
         return _refused(key, status, message, facts), snapshot
     longer = reserved(_with_longer_lease(key, asked - status.extended_by, snapshot), wanted, facts)
     lease = longer.leases[key]
     hurt = attempts.hurt(key, lease, lambda: whom_it_delays(lease, (snapshot, longer), wanted, facts))
     if hurt is not None:
-        message = f"it would make {hurt} start later than promised"
+        message = f"it would delay {hurt} beyond its promised start"
         return _refused(key, status, message, facts), snapshot
     assert status.end_time is not None
     end = status.end_time + (asked - status.extended_by)
@@ -78,7 +80,7 @@ def _outcome(
 def _decisions_for(
     key: str, status: GPRStatus, wanted: Wanted, now: datetime
 ) -> tuple[ApprovalDecision, ...]:
-    """Admins' words that together allow all the grace that is asked for; () when they are too few."""
+    """Approvals that together allow the whole extension; () if insufficient."""
     spec, held = status.accepted_spec, gpus_of(status, wanted)
     found: dict[str, ApprovalDecision] = {}
     for decision in sorted(wanted.decisions.get(key, ()), key=lambda d: (d.by, d.id)):
@@ -100,7 +102,7 @@ def _decisions_for(
 
 
 def _with_decisions(status: GPRStatus, decisions: tuple[ApprovalDecision, ...], now: datetime) -> GPRStatus:
-    """With the words that allowed its grace among those that it has used."""
+    """Adds the approvals of its extension to those it has used."""
     if not decisions:
         return status
     names, ids = tuple(d.by for d in decisions), tuple(d.id for d in decisions)

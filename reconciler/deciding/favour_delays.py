@@ -1,8 +1,8 @@
-"""Whom a favour would delay: grace for a running request, or a preemption that is called off. Pure.
+"""Which request a favour would delay: an extension of a running request, or a cancelled preemption. Pure.
 
-A favour lasts; trouble of the moment does not. A cluster that does not answer, or a node that is silent, takes promises
-out of the plan for a few minutes. So a favour is judged twice: in the world as it is, and in the same world with every
-cluster answering and every node in service. There a request counts with the start that it was promised before the
+A favour lasts, while trouble passes: an unreachable cluster or a silent node takes promises out of the plan
+for a few minutes only. So a favour is judged twice: in the present snapshot, and in the same snapshot with
+every cluster answering and every node in service. There a request counts with the start promised before the
 trouble. Held by tests/cases/reconciler/grace.yaml and tests/reconciler/deciding/test_favour_delays.py.
 """
 
@@ -20,15 +20,15 @@ from schemas.reading.units import seconds
 from schemas.status.gpr_status import Cause, GPRStatus
 
 TROUBLE = frozenset({Cause.CLUSTER_UNREACHABLE, Cause.NODE_LOST, Cause.NODE_REPLACED, Cause.CHECKS_FAILED})
-"""Causes of slips that may be over soon: the start that they took counts as promised."""
+"""Causes of slips that may soon be over: the start lost to them still counts as promised."""
 
 
 def whom_it_delays(
     lease: Lease, worlds: tuple[Snapshot, Snapshot], wanted: Wanted, facts: Facts
 ) -> str | None:
-    """The first request that starts later than promised when `lease` is as in the second of these worlds.
+    """The first request that would start later than promised with `lease` as in the second snapshot.
 
-    None: no request does. Costs two plans, and two more while there is trouble.
+    None: no request would. Costs two plans, and two more during trouble.
     """
     before, after = worlds
     promised = _promised(before, facts)
@@ -40,7 +40,7 @@ def whom_it_delays(
 
 
 def first_in_the_way(lease: Lease, snapshot: Snapshot) -> str | None:
-    """The first request decided already whose nodes, or whose slice, this lease would still hold at its start."""
+    """The first decided request whose nodes, or whose slice, this lease would still hold at its start."""
 
     def clashes(other: Lease) -> bool:
         meets = other.start < lease.end and lease.start < other.end
@@ -52,9 +52,9 @@ def first_in_the_way(lease: Lease, snapshot: Snapshot) -> str | None:
 
 
 def first_later(before: Snapshot, after: Snapshot, promised: Mapping[str, int]) -> str | None:
-    """The first request in rank order that starts later than it was promised, and later than it would else.
+    """The first request in rank order that starts later than promised, and later than without the change.
 
-    A promise that holds in neither world counts too: what makes it late is no reason to make it later.
+    A promise that fails in both snapshots counts too: being late already is no reason to be delayed further.
     """
     as_is, would_be = plan(before), plan(after)
     for key in would_be.order:
@@ -76,9 +76,9 @@ def in_calm(world: Snapshot, wanted: Wanted, facts: Facts) -> Snapshot:
 
 
 def _promised(world: Snapshot, facts: Facts) -> dict[str, int]:
-    """The start that each request was promised: the earliest of those that trouble took and that of now.
+    """Each request's promised start: the earliest of the current one and those lost to trouble.
 
-    What trouble took counts after it too: the cycle that sees its end has not given the start back yet.
+    Lost starts count even after the trouble: the cycle that sees its end has not restored them yet.
     """
     found: dict[str, int] = {}
     for key, request in world.requests.items():
@@ -92,7 +92,7 @@ def _promised(world: Snapshot, facts: Facts) -> dict[str, int]:
 
 
 def _taken(status: GPRStatus) -> list[int]:
-    """Starts that it lost to trouble since it asks for what it asks for now."""
+    """Starts lost to trouble since its spec last changed."""
     return [
         seconds(slip.was)
         for slip in status.slips

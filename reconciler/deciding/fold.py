@@ -1,6 +1,6 @@
-"""Everything that happened since the last commit, folded into the facts; nothing is planned here. Pure.
+"""Folds everything that happened since the last commit into the facts; plans nothing. Pure.
 
-Order: which clusters answer, what main says of each request, which nodes are sound, then each lease. One request's
+Order: which clusters answer, what main says of each request, which nodes are healthy, then each lease.
 failure never affects another.
 """
 
@@ -46,14 +46,14 @@ from schemas.status.inventory import UnmanagedNode
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """New facts, what to tell, and why each touched request may make others later."""
+    """New facts, events, and for each changed request why it may delay others."""
 
     facts: Facts
     events: tuple[Event, ...]
     causes: Mapping[str, tuple[Cause, str]]
     failed_nodes: Mapping[NodeKey, Cause] = field(default_factory=dict)
-    anew: frozenset[str] = frozenset()  # who takes a place in the queue now
-    late_pools: frozenset[PoolKey] = frozenset()  # whose nodes were asked for and did not come in time
+    anew: frozenset[str] = frozenset()  # requests that take a queue position now
+    late_pools: frozenset[PoolKey] = frozenset()  # pools whose requested nodes did not arrive in time
 
 
 def fold(
@@ -105,7 +105,7 @@ def fold(
 
 
 def _with_accounts(before: Facts, current: Facts, requests: Records, wanted: Wanted) -> Facts:
-    """With what these requests have used, lost, spent of admins' words, and taught about habits, since `before`."""
+    """With accounts updated since `before`: usage, losses, used approvals, and statistics."""
     usage = with_finished(before, requests, wanted.project, current.at)
     usage = with_spent(before, requests, usage, wanted)
     usage = with_losses(before, requests, usage, wanted.project.currency)
@@ -115,13 +115,13 @@ def _with_accounts(before: Facts, current: Facts, requests: Records, wanted: Wan
 
 
 def _of_moves(before: Facts, after: Facts, wanted: Wanted) -> dict[str, tuple[Cause, str]]:
-    """Who is ahead of somebody because an admin moved a request: that is why they may make others later."""
+    """Requests that an admin's move put ahead of others: the cause if those become later."""
     return {key: (Cause.ADMIN_MOVED, by) for key, by in let_past(before, after, wanted).items()}
 
 
 @dataclass(slots=True)
 class _Gather:
-    """Collects the outcomes of one cycle."""
+    """Collects the results of one cycle."""
 
     requests: Records
     events: list[Event] = field(default_factory=list)
@@ -138,7 +138,7 @@ class _Gather:
 
 
 def _file_outcomes(context: Context, facts: Facts, gather: _Gather, unchanged: UnchangedRequests) -> None:
-    """What main says of each request, and the words about it; where slices are bounded, who of them is let in."""
+    """What main says of each request, and its approvals; in limited slices also which requests are let in."""
     due, bounded = unchanged.due(facts, context.wanted, context.now), bounded_slices(context.wanted)
     for key in sorted(due):
         old = gather.requests.get(key)
@@ -155,9 +155,7 @@ def _file_outcomes(context: Context, facts: Facts, gather: _Gather, unchanged: U
     for key, outcome in bounded_outcomes(touched, gather.requests, facts.usage, context):
         outcome = without_news(outcome, gather.requests.get(key))
         if (outcome.status, outcome.events) != (facts.requests.get(key), ()):
-            unchanged.had(
-                key, facts.requests.get(key), outcome
-            )  # a commit that does not land must not lose it
+            unchanged.had(key, facts.requests.get(key), outcome)  # must be kept even if the commit fails
         gather.add(key, outcome)
 
 
@@ -186,8 +184,8 @@ def _reachability(
         found[cluster] = Reachability(reachable, now)
         if not reachable:
             why = seen.silences.get(cluster)
-            what = f"{cluster} cannot be looked at: {why}" if why else f"{cluster} does not answer"
-            text = f"{what}; its leases stand, nothing new starts there"
+            what = f"{cluster} cannot be read: {why}" if why else f"{cluster} does not answer"
+            text = f"{what}; its leases continue, but nothing new starts there"
             gather.events.append(Event(now, EventReason.CLUSTER_UNREACHABLE, text, "", cluster))
         elif old is not None:
             gather.events.append(
@@ -197,21 +195,23 @@ def _reachability(
 
 
 def _unmanaged(facts: Facts, wanted: Wanted, seen: Seen) -> dict[str, tuple[UnmanagedNode, ...]]:
-    """GPU nodes outside every pool, as each cluster showed them last."""
+    """GPU nodes outside every pool, as each cluster last showed them."""
     shown = {name: unmanaged_in(view) for name, view in seen.views.items()}
     known = {**facts.unmanaged, **shown}
     return {name: known[name] for name in sorted(wanted.clusters) if known.get(name)}
 
 
 def _with_held_deletions(facts: Facts, wanted: Wanted, now: datetime, gather: _Gather) -> tuple[Wanted, str]:
-    """More files gone at once than the project allows: nobody is cancelled until an admin says so."""
+    """More files were deleted at once than the project allows: no request is cancelled until an admin
+    confirms.
+    """
     held, digest = deletions_to_hold(facts, wanted)
     if not held:
         return wanted, ""
     if facts.held_deletions != digest:
         text = (
-            f"{len(held)} files of waiting requests are gone at once, more than "
-            f"{wanted.project.limits.deletions_at_once}: nobody was cancelled; restore them, or confirm with "
+            f"{len(held)} files of waiting requests were deleted at once, more than "
+            f"{wanted.project.limits.deletions_at_once}: no request was cancelled; restore the files, or confirm with "
             f"confirmedDeletions: [{digest}] in project.yaml"
         )
         gather.events.append(Event(now, EventReason.DELETIONS_HELD, text))
@@ -219,7 +219,7 @@ def _with_held_deletions(facts: Facts, wanted: Wanted, now: datetime, gather: _G
 
 
 def deletions_to_hold(facts: Facts, wanted: Wanted) -> tuple[dict[str, Filed], str]:
-    """Waiting requests whose files are gone and that stay all the same, as accepted last; and their digest."""
+    """Waiting requests without a file that are kept, as accepted last; and their digest."""
     gone = sorted(k for k, s in live(facts.requests).items() if s.phase in WAITING and k not in wanted.filed)
     digest = deletions_digest(gone)
     project = wanted.project
@@ -229,7 +229,7 @@ def deletions_to_hold(facts: Facts, wanted: Wanted) -> tuple[dict[str, Filed], s
 
 
 def deletions_digest(keys: Iterable[str]) -> str:
-    """Names one set of deletions, so that an admin confirms exactly those."""
+    """Identifies one set of deletions, so that an admin confirms exactly those."""
     return "sha256:" + hashlib.sha256("\n".join(sorted(keys)).encode()).hexdigest()[:16]
 
 
@@ -244,7 +244,7 @@ def _judged(
 
 
 def _freshly_failed(requests: Mapping[str, GPRStatus], context: Context) -> dict[NodeKey, NodeRecord]:
-    """Nodes whose checks failed and whose request does not know it yet."""
+    """Nodes whose checks failed, which their request does not know yet."""
     by_uid = {status.uid: status for status in requests.values() if status.assignment is not None}
     found: dict[NodeKey, NodeRecord] = {}
     for (uid, node, stage), results in sorted(context.seen.outcomes.checks.items(), key=lambda item: item[0]):

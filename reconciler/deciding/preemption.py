@@ -1,8 +1,8 @@
-"""Preemption as facts: which running requests leave when, for whom, and what is called off. Pure.
+"""Preemption: which running requests are evicted when, for which request, and what is cancelled. Pure.
 
-The decision is committed a notice before anybody leaves: the one for whom room is made has its promise in the same
-commit, and the plan counts the nodes as free from the eviction on. It is called off when nobody needs it any more,
-which is when no promise would move for it. Held by tests/cases/reconciler/preemption.yaml.
+The decision is committed a notice period before the eviction: the preempting request gets its promise in the
+same commit, and the plan counts the nodes as free from then on. It is cancelled once it is no longer needed,
+that is, if no promise would move without it. Held by tests/cases/reconciler/preemption.yaml.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NEEDING = frozenset({Phase.QUEUED, Phase.PROVISIONING})
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """Facts and world with room made for whom it is worth it; `plan` is of that world, where there is one already."""
+    """Facts and snapshot after preemption; `plan` is of that snapshot, if already computed."""
 
     facts: Facts
     world: Snapshot
@@ -45,7 +45,7 @@ class Made:
 
     @property
     def shown(self) -> Snapshot:
-        """The world for whoever plans it again to show it: what was given to whom is given."""
+        """The snapshot for computing the plan to publish: given capacity is no longer offered."""
         if self.plan is None or not self.preemptions:
             return self.world
         return with_promises(self.world, self.plan)
@@ -54,9 +54,9 @@ class Made:
 def with_room_made(
     facts: Facts, wanted: Wanted, world: Snapshot, attempts: FailedAttempts | None = None
 ) -> Made:
-    """Calls off what nobody needs, then sends away whom the project's policy lets go.
+    """Cancels evictions no longer needed, then evicts where the project's policy allows it.
 
-    `attempts` remembers what was of no use, so that it costs no plans in each cycle.
+    `attempts` remembers failed attempts, so that they cost no plans in each cycle.
     """
     attempts = FailedAttempts() if attempts is None else attempts
     facts, world, events = _called_off((facts, wanted), world, attempts)
@@ -78,9 +78,10 @@ def with_room_made(
 
 
 def _decided_all(found: Preempted, made: Made, wanted: Wanted) -> Made:
-    """With these preemptions, less those whose room the reserve takes, on which those who leave draw less.
+    """With these preemptions, except those whose capacity the reserve takes once the evicted leases draw less
+    on it.
 
-    Costs a plan for each of them where that spoils one.
+    Costs a plan for each of them if that happens.
     """
     decided = _decided_some(found.preemptions, found, made, wanted)
     if decided is None:
@@ -96,7 +97,7 @@ def _decided_all(found: Preempted, made: Made, wanted: Wanted) -> Made:
 
 
 def _decided_some(some: tuple[Preemption, ...], found: Preempted, made: Made, wanted: Wanted) -> Made | None:
-    """With these of them, before anybody comes back; None where the reserve spoils it for one of them."""
+    """With some of them, before any evicted request returns; None if the reserve spoils one of them."""
     facts, world, events = made.facts, made.world, made.events
     for one in some:
         facts, told = _decided(facts, one)
@@ -118,7 +119,7 @@ def _terms(policy: Policy) -> Terms:
 
 
 def _may_go(facts: Facts, world: Snapshot, policy: Policy) -> dict[str, int]:
-    """Priorities of the running requests that let themselves be sent away, by key."""
+    """Priorities of the running requests that may be evicted, by key."""
     lost = losses(facts)
     return {
         key: status.accepted_spec.priority
@@ -133,7 +134,7 @@ def _may_go(facts: Facts, world: Snapshot, policy: Policy) -> dict[str, int]:
 
 
 def sent_away(before: Facts, after: Facts) -> tuple[str, ...]:
-    """Who is to leave for somebody in `after`, and was not, or not then, in `before`."""
+    """Requests that are to be evicted in `after`, and not, or at another time, in `before`."""
     going = {k: s.eviction for k, s in after.requests.items() if s.eviction is not None and s.eviction.by}
     known = {k: old.eviction for k in going if (old := before.requests.get(k)) is not None}
     return tuple(sorted(key for key, eviction in going.items() if known.get(key) != eviction))
@@ -145,7 +146,7 @@ def _is_in_service(key: str, world: Snapshot) -> bool:
 
 
 def _stays_until(at: datetime, eviction: Eviction | None) -> bool:
-    """Whether it keeps its nodes till then; who is to lose them for not using them may use them again, and stay."""
+    """True if it keeps its nodes until then; an idle request may be used again and keep its nodes."""
     return eviction is None or (eviction.reason == IDLE and at < eviction.at)
 
 
@@ -158,15 +159,15 @@ def _decided(facts: Facts, found: Preemption) -> tuple[Facts, tuple[Event, ...]]
     for key in found.victims:
         status = requests[key]
         requests[key] = _leaving(status, Eviction(reason=PREEMPTED, at=at, by=found.by), facts.at)
-        text = f"{key} leaves its nodes at {format_instant(at)} for {found.by}; save its work until then"
+        text = f"{key} is evicted at {format_instant(at)} for {found.by}; save its work before"
         told.append(Event(facts.at, EventReason.PREEMPTED, text, key))
     return replace(facts, requests=requests), tuple(told)
 
 
 def _leaving(status: GPRStatus, eviction: Eviction, now: datetime) -> GPRStatus:
     message = (
-        f"its nodes leave at {format_instant(eviction.at)} for {eviction.by}, which is of a higher band; "
-        "it is queued again for the rest of its time"
+        f"its nodes go to {eviction.by}, which is in a higher band, at {format_instant(eviction.at)}; "
+        "it is queued again for its remaining time"
     )
     noted = with_condition(
         without_condition(status, IDLE),
@@ -175,7 +176,8 @@ def _leaving(status: GPRStatus, eviction: Eviction, now: datetime) -> GPRStatus:
     return noted.edited(eviction=eviction, evicted_by=eviction.by, idle_since=None)
 
 
-# -- called off ------------------------------------------------------------------------------------------------------
+# -- cancelled
+# -------------------------------------------------------------------------------------------------------
 
 
 def _called_off(
@@ -201,14 +203,14 @@ def _called_off(
 
 
 def _is_to_leave(status: GPRStatus, now: datetime) -> bool:
-    """Whether somebody else's need is to end a lease that still goes on."""
+    """True if a running lease is to end for another request."""
     eviction = status.eviction
     waits = eviction is not None and eviction.reason == PREEMPTED and now < eviction.at
     return waits and status.phase is Phase.PROVISIONED
 
 
 def _is_needed(status: GPRStatus, requests: Mapping[str, GPRStatus]) -> bool:
-    """Whether the one for whom room is made still counts on it, as far as its promise tells."""
+    """True if the preempting request still needs it, judging by its promise."""
     assert status.eviction is not None
     assert status.assignment is not None
     other, held = requests.get(status.eviction.by), status.assignment
@@ -224,5 +226,5 @@ def _staying(facts: Facts, key: str, stays: GPRStatus) -> tuple[Facts, Event]:
     assert was is not None
     requests = records(facts.requests)
     requests[key] = without_condition(stays, PREEMPTED)
-    text = f"{key} keeps its nodes: {was.by} does not need them any more"
+    text = f"{key} keeps its nodes: {was.by} no longer needs them"
     return replace(facts, requests=requests), Event(facts.at, EventReason.PREEMPTION_OFF, text, key)

@@ -1,7 +1,7 @@
-"""Running requests that a slice lost to requests of others: what the bound of a day counts. Pure.
+"""Running requests that a slice lost to other slices: what the daily limit counts. Pure.
 
-A loss is one that was carried out, or is about to be. What one's own slice made room for is none, nor what was called
-off or ended by itself before: nobody can use up the bound of his own slice. Held by
+A loss is an eviction carried out or announced. Evictions for the same slice do not count, nor do cancelled
+ones or leases that ended before: a slice cannot use up its own limit. Held by
 tests/cases/reconciler/preemption.yaml.
 """
 
@@ -22,7 +22,7 @@ DAY = timedelta(days=1)
 
 
 def losses(facts: Facts) -> Counter[str]:
-    """How many each slice lost within a day, or is about to lose."""
+    """The number of losses of each slice within a day, announced ones included."""
     found = Counter({name: len(_within_a_day(record, facts.at)) for name, record in facts.usage.items()})
     found.update(key.partition("/")[0] for key, status in live(facts.requests).items() if _is_going(status))
     return found
@@ -31,7 +31,7 @@ def losses(facts: Facts) -> Counter[str]:
 def with_losses(
     before: Facts, requests: Mapping[str, GPRStatus], usage: Mapping[str, UsageRecord], currency: str
 ) -> dict[str, UsageRecord]:
-    """The ledger with every request that left between `before` and `requests` for one of another slice."""
+    """The ledger with every request evicted between `before` and `requests` for another slice."""
     found = dict(usage)
     for key in sorted(changed(before.requests, requests)):
         old, status = before.requests.get(key), requests.get(key)
@@ -46,7 +46,7 @@ def with_losses(
 
 
 def _is_going(status: GPRStatus) -> bool:
-    """Whether it runs, and is to leave for somebody of another slice."""
+    """True if it runs, and is to be evicted for another slice."""
     eviction = status.eviction
     if status.phase is not Phase.PROVISIONED or eviction is None or eviction.reason != PREEMPTED:
         return False

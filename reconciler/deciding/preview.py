@@ -1,6 +1,6 @@
-"""The facts as they would be if the controller looked now, without clusters. Pure.
+"""The facts as they would be if the controller ran now, without clusters. Pure.
 
-What a person sees in a check or on a command line is what the controller would make of the same documents: each
+A check or a command line shows what the controller would make of the same documents: each request's file and
 request's file and approvals are judged by the controller's own functions, and nothing is handed over.
 """
 
@@ -23,11 +23,14 @@ from reconciler.settings import DEFAULTS
 from schemas.status.gpr_status import GPRStatus
 
 _SHARED = tuple(field.name for field in fields(Wanted) if field.name not in OF_ONE)
-"""What all requests read."""
+"""The fields that all requests read."""
 
 
 class Looked:
-    """Outcomes of the last of several looks at one committed status and instant; see `preview`. One owner."""
+    """Outcomes of the last of several looks at one committed status and instant; see `preview`. One owner.
+
+    Worth it by `benchmarks.cycle --only against`: without it `egs plan --against` costs 30 % more.
+    """
 
     def __init__(self) -> None:
         self._found: dict[str, GPRStatus | None] = {}
@@ -67,10 +70,10 @@ def preview(
     filed_at: datetime | None = None,
     looked: Looked | None = None,
 ) -> Facts:
-    """`committed` with every request's file and approvals read again at `now`.
+    """`committed` with every request's file and approvals processed again at `now`.
 
-    A request that is on no record takes its place at `filed_at` (None: at `now`, as the controller would have it).
-    `looked` remembers the look before this one, so that this one costs what differs; None gives the same.
+    A request without a record is filed at `filed_at` (None: at `now`, as the controller would do). `looked`
+    caches the previous preview, so that this one costs only what differs; None gives the same result.
     """
     looked = Looked() if looked is None else looked
     context = Context(now, DEFAULTS, wanted, Seen({}), committed.nodes)
@@ -101,7 +104,9 @@ def preview(
 def _judged(
     key: str, filed: Filed | None, old: GPRStatus | None, among: tuple[Context, Collection[str]]
 ) -> GPRStatus | None:
-    """What the file and the words about it make of the record; `among`: the context, and slices that are bounded."""
+    """The record after its file and approvals are processed; `among`: the context, and slices that are
+    limited.
+    """
     context, bounded = among
     status = file_outcome(key, filed, old, context).status
     if status is None or status.accepted_spec.slice in bounded:
@@ -110,9 +115,10 @@ def _judged(
 
 
 def alike(wanted: Wanted, known: Wanted) -> Wanted:
-    """`wanted` with the very objects of `known` wherever they are equal: what was worked out from them holds on.
+    """`wanted` with the objects of `known` wherever they are equal, so that results derived from them stay
+    valid.
 
-    Not where a cluster differs: when a burst cluster serves is worked out from its terms.
+    Not if a cluster differs: when a burst cluster serves depends on its terms.
     """
     same = {
         name: there

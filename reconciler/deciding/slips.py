@@ -1,6 +1,6 @@
-"""Whether anybody can start later than committed: only then is it worth knowing what the world was before. Pure.
+"""Whether any request may start later than committed: only then is the previous snapshot needed. Pure.
 
-Held by tests/reconciler/deciding/test_slips.py: whoever moved later is noticed.
+Held by tests/reconciler/deciding/test_slips.py: every move to later is noticed.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from schemas.status.gpr_status import GPRStatus, Phase
 
 @dataclass(frozen=True, slots=True)
 class CommittedWorld:
-    """What was committed last: the requests, and their world (None: not known), worked out when somebody is late.
+    """The last committed requests and their snapshot (None: not known), computed when a request is late.
 
-    `has_time` says whether there is time for one more plan that shows who did it.
+    `has_time` says whether there is time for one more plan to prove a cause.
     """
 
     requests: Mapping[str, GPRStatus]
@@ -26,7 +26,7 @@ class CommittedWorld:
 
 
 def may_be_late(committed: Mapping[str, GPRStatus], world: Snapshot, planned: Plan) -> bool:
-    """False only when nobody starts later than committed: then there is no cause to look for."""
+    """False only if no request starts later than committed: then there is no cause to look for."""
     for key, request in world.requests.items():
         place, promise = planned.placements.get(key), request.promise
         if promise is None:
@@ -38,7 +38,7 @@ def may_be_late(committed: Mapping[str, GPRStatus], world: Snapshot, planned: Pl
 
 
 def _may_have_had_one(status: GPRStatus | None) -> bool:
-    """Whether it was promised a start before; who gives back nodes to wait again counts as such."""
+    """True if it had a promised start before; a request that releases nodes to wait again counts."""
     return status is not None and (
         status.phase is not Phase.QUEUED or status.estimated_start_time is not None
     )

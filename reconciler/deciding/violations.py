@@ -1,7 +1,7 @@
-"""Requests that break a policy as it is now: what is so, and what people can do. Pure.
+"""Requests that violate a policy now: what is violated, and what users can do. Pure.
 
-A policy that changed re-judges whoever waits: they are not planned until they ask for less or the policy gives way.
-Who holds nodes keeps the terms they were given; it is shown, and ends by itself.
+A changed policy re-judges waiting requests: they are not planned until they ask for less or the policy
+changes again. A lease keeps its terms; the violation is shown, and ends with the lease.
 
 Held by tests/reconciler/deciding/test_violations.py.
 """
@@ -25,7 +25,7 @@ from schemas.status.gpr_status import HOLDING, GPRStatus, Phase
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One policy that one request breaks; `is_waiting`: it is not planned because of that."""
+    """One policy that one request violates; `is_waiting`: it is not planned because of this."""
 
     key: str
     rule: str
@@ -35,7 +35,7 @@ class Violation:
 
 
 def violations(facts: Facts, wanted: Wanted) -> tuple[Violation, ...]:
-    """Of every request that waits or holds nodes, by name."""
+    """For every request that waits or holds nodes, by name."""
     return tuple(
         found
         for key, status in sorted(live(facts.requests).items())
@@ -50,7 +50,7 @@ def _of_request(key: str, status: GPRStatus, wanted: Wanted) -> Iterator[Violati
     is_waiting = status.phase not in HOLDING
     found = _of_waiting(status, slice_, wanted) if is_waiting else _of_holding(status, slice_, wanted)
     for rule, what in dict(found).items():
-        message = f"{key} is {status.phase} and breaks a policy: {what}"
+        message = f"{key} is {status.phase} and violates a policy: {what}"
         yield Violation(key, rule, message, _advice(key, status), is_waiting)
 
 
@@ -68,7 +68,7 @@ def _of_holding(status: GPRStatus, slice_: SliceSpec, wanted: Wanted) -> Iterato
     if held is None:
         return
     if held.cluster not in slice_.clusters:
-        yield "ClusterNotAllowed", f"its slice does not span {held.cluster} any more"
+        yield "ClusterNotAllowed", f"its slice no longer includes {held.cluster}"
     pool = wanted.pools.get(home_of(held, wanted.pools))
     if pool is None:
         return
@@ -86,7 +86,7 @@ def _told(violation: LimitViolation) -> tuple[str, str]:
 def _advice(key: str, status: GPRStatus) -> str:
     end = status.end_time or status.estimated_end_time
     if status.phase is Phase.RELEASING:
-        return "nothing: its time is over"
+        return "nothing to do: its time is over"
     if status.phase in HOLDING and end is not None:
         return f"it keeps its terms until {format_instant(end)}; `egs gpr release {key}` ends it sooner"
-    return f"ask for what is allowed (`egs gpr edit {key}`), cancel it, or have an admin change the policy"
+    return f"lower the request (`egs gpr edit {key}`), cancel it, or have an admin change the policy"

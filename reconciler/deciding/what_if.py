@@ -1,4 +1,5 @@
-"""What one state of the documents does to everyone, beside another: for `egs plan --against` and the check. Pure.
+"""The effects of one state of the documents compared with another: for `egs plan --against` and the check.
+Pure.
 
 Held by tests/reconciler/cli/test_plan.py and tests/reconciler/pulls/test_check.py.
 """
@@ -34,7 +35,7 @@ class Side(Protocol):
 
 
 def effects(base: Side, head: Side, budget: int = BUDGET) -> Comparison:
-    """What `compare` says of who is planned, and a word for who is not planned any more, or not yet."""
+    """The effects on planned requests, plus requests that are no longer planned, or not yet."""
     planned, out = compared(base.snapshot, head.snapshot, budget), barred(head)
     found = {effect.key: effect for effect in planned.effects}
     for key in sorted(out - barred(base) - found.keys()):
@@ -43,7 +44,7 @@ def effects(base: Side, head: Side, budget: int = BUDGET) -> Comparison:
     for key, status in live(head.facts.requests).items():
         if status.phase is Phase.PENDING_APPROVAL and key not in base.facts.requests:
             found[key] = Effect(key, "new", None, None)
-    # Gone from the plan is not gone: a file that is refused now, or waits for an admin, still lies there.
+    # Not planned does not mean deleted: the file may be refused now, or wait for an admin.
     told = tuple(
         replace(effect, change="refused", cause=_why_unplanned(base, head, key))
         if effect.change == "gone" and (key in out or _waits(head, key))
@@ -54,7 +55,7 @@ def effects(base: Side, head: Side, budget: int = BUDGET) -> Comparison:
 
 
 def barred(side: Side) -> frozenset[str]:
-    """Requests that nobody plans: their files are refused and they are on no record, or they break hard limits."""
+    """Requests that are not planned: a refused file and no record, or a violated hard limit."""
     requests = side.facts.requests
     files = read_filings(side.wanted.filed)
     unread = {key for key, filed in files if filed.spec is None and key not in requests}

@@ -1,7 +1,8 @@
-"""Write what deploy/chart has of the models: its schema of values, the rows of rights, the custom resources.
+"""Writes the generated files of deploy/chart: its schema of values, the permission rules, the custom
+resources.
 
-`python -m reconciler.deploying.generate`, with --check only compare. Templates read these files; so a row that the
-code comes to need is in the chart as soon as it is in the code.
+`python -m reconciler.deploying.generate`, with --check only compares. Templates read these files; so a new
+rule in the code is in the chart as well.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ ROWS: Mapping[str, tuple[Rule, ...]] = {
 
 
 def texts() -> dict[str, str]:
-    """The text of every file that is made, by its path in the chart."""
+    """The text of every generated file, by its path in the chart."""
     crd = gpr_crd()
     return {
         "values.schema.json": json.dumps(_schema(), indent=2, ensure_ascii=False) + "\n",
@@ -44,7 +45,7 @@ def _schema() -> dict[str, Any]:
 
 
 def _split(rows: tuple[Rule, ...]) -> dict[str, Any]:
-    """Everywhere, and in the installation's own namespace."""
+    """The rules for everywhere, and for the installation's own namespace."""
     return {
         "cluster": part_rights.written(row for row in rows if not row.system),
         "system": part_rights.written(row for row in rows if row.system),
@@ -52,12 +53,12 @@ def _split(rows: tuple[Rule, ...]) -> dict[str, Any]:
 
 
 def stale(folder: Path = FOLDER) -> list[str]:
-    """Paths of files that differ from what the models give, or are missing."""
+    """Paths of files that are missing or differ from the models."""
     return differing(folder, texts())
 
 
 def write(folder: Path = FOLDER) -> None:
-    """Make the chart hold them."""
+    """Writes the files."""
     refresh(folder, texts())
 
 

@@ -1,6 +1,7 @@
-"""Make an installation so: each object by server-side apply, what an earlier one had and this one has not is removed.
+"""Installs: each object by server-side apply; objects of an earlier installation that are no longer wanted
+are removed.
 
-Running it again is the upgrade. What Helm installed is Helm's: it is refused, never taken over.
+Running it again is the upgrade. What Helm installed belongs to Helm: it is refused, never taken over.
 
 Held by tests/deploy/test_install.py on a real API server.
 """
@@ -22,7 +23,7 @@ Json = dict[str, Any]
 
 
 class Step(NamedTuple):
-    """What became of one object."""
+    """The result for one object."""
 
     what: str
     done: Literal["created", "changed", "unchanged", "removed"]
@@ -40,7 +41,7 @@ def install(api: Api, values: Values, place: Place) -> Iterator[Step]:
 
 
 def installed(api: Api, place: Place, manager: str = MANAGER) -> list[Json]:
-    """Objects of this installation, those that were made last first; `manager` made them: `egs` or `Helm`."""
+    """Objects of this installation, the last created first; `manager` created them: `egs` or `Helm`."""
     selector = f"{NAME}={APP},{INSTANCE}={place.name},{MANAGED_BY}={manager},{COMPONENT}"
     found: list[Json] = []
     for name, kind in reversed(KINDS.items()):
@@ -61,7 +62,7 @@ def _check_ours(item: Json, found: Json | None) -> None:
         )
     if item["kind"] != "CustomResourceDefinition" and manager != MANAGER:
         raise UserError(
-            f"{called(item)} is there already and not of this installation; give another name with --name",
+            f"{called(item)} exists already and does not belong to this installation; choose another name with --name",
             "NameTaken",
         )
 
@@ -97,7 +98,7 @@ def _pruned(api: Api, wanted: list[Json], place: Place) -> Iterator[Step]:
 
 
 def budgets_of(api: Api) -> str:
-    """The apiVersion of PodDisruptionBudgets that this server takes."""
+    """The apiVersion of PodDisruptionBudgets on this server."""
     try:
         api.get("/apis/policy/v1")
     except Rejected as no:

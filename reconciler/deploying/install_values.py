@@ -1,7 +1,8 @@
-"""What an operator may say about an installation: the values of the Helm chart and of `egs install`, read strictly.
+"""The configuration of an installation: the values of the Helm chart and of `egs install`, parsed strictly.
 
-The models are the truth; deploy/chart/values.schema.json is made from them (`python -m reconciler.deploying.generate`)
-and deploy/chart/values.yaml repeats their defaults with words. Held by tests/deploy/test_values.py.
+The models are the source; deploy/chart/values.schema.json is generated from them (`python -m
+reconciler.deploying.generate`) and deploy/chart/values.yaml repeats their defaults with comments. Held by
+tests/deploy/test_values.py.
 """
 
 from __future__ import annotations
@@ -27,23 +28,23 @@ Replicas = Annotated[int, Field(ge=0, le=9)]
 
 
 class Image(Model):
-    """Which image runs."""
+    """The container image."""
 
     repository: Annotated[str, Field(min_length=1, description="Name of the image, with its registry.")] = (
         "egs-gitops"
     )
     tag: Annotated[str, Field(description="Its tag; empty: the version of the chart.")] = ""
     digest: Annotated[
-        str, Field(pattern=r"^(sha256:[0-9a-f]{64})?$", description="Counts more than the tag.")
+        str, Field(pattern=r"^(sha256:[0-9a-f]{64})?$", description="Takes precedence over the tag.")
     ] = ""
     pull_policy: Annotated[
         Literal["IfNotPresent", "Always", "Never"], Field(description="When the image is pulled.")
     ] = "IfNotPresent"
-    pull_secrets: Annotated[tuple[Secret, ...], Field(description="Secrets that open its registry.")] = ()
+    pull_secrets: Annotated[tuple[Secret, ...], Field(description="Pull secrets for its registry.")] = ()
 
 
 class Git(Model):
-    """What opens the repository."""
+    """Credentials for the repository."""
 
     secret: Annotated[
         Secret, Field(description="Secret with username, password, ssh-privatekey, known_hosts, ca.crt.")
@@ -51,64 +52,60 @@ class Git(Model):
 
 
 class Trust(Model):
-    """Whose word counts; see docs/security.md."""
+    """Whose changes count; see docs/security.md."""
 
     level: Annotated[
         Level | Literal[""],
         Field(
-            description="What has to be shown of a change on main: signature, forge or both; none: everyone who can "
-            "push counts as an admin. It has to be said."
+            description="Evidence that a change on main needs: signature, forge or both; none: everyone who can "
+            "push counts as an admin. Required."
         ),
     ] = ""
     signers: Annotated[
-        Secret, Field(description="ConfigMap with allowed_signers and, if you like, revoked_keys.")
+        Secret, Field(description="ConfigMap with allowed_signers and, optionally, revoked_keys.")
     ] = ""
     open_pgp: Annotated[
         tuple[Annotated[str, Field(pattern=r"^[-._a-zA-Z0-9]{1,200}\.asc$")], ...],
-        Field(description="Keys of that ConfigMap that hold exported OpenPGP keys, as ada.asc."),
+        Field(description="Keys of that ConfigMap with exported OpenPGP keys, such as ada.asc."),
     ] = ()
 
 
 class Forge(Model):
-    """Which forge has the repository, and what opens its API; for the controller."""
+    """The repository's forge, and the credentials for its API; for the controller."""
 
     kind: Annotated[
         Literal["", "github", "gitlab", "gitea"],
-        Field(description="Empty: as the repository's address tells."),
+        Field(description="Empty: derived from the repository's address."),
     ] = ""
-    api: Annotated[str, Field(description="URL of its API; empty: where that forge has it.")] = ""
-    repository: Annotated[str, Field(description="OWNER/NAME; empty: as the repository's address tells.")] = (
-        ""
-    )
+    api: Annotated[str, Field(description="URL of its API; empty: that forge's default.")] = ""
+    repository: Annotated[
+        str, Field(description="OWNER/NAME; empty: derived from the repository's address.")
+    ] = ""
     secret: Annotated[Secret, Field(description="Secret with a key `token`; empty: none.")] = ""
 
 
 SigningKey = Annotated[
     Secret,
-    Field(
-        description="Secret with a key `ssh-privatekey`: the ed25519 key with which it signs; empty: none."
-    ),
+    Field(description="Secret with a key `ssh-privatekey`: the ed25519 key that it signs with; empty: none."),
 ]
 
 
 class Limits(Model):
-    """Of one kind: CPU as `100m`, memory as `256Mi`."""
+    """Resources of one kind: CPU as `100m`, memory as `256Mi`."""
 
-    cpu: Annotated[str, Field(description="CPU; empty: none is named.")] = ""
-    memory: Annotated[str, Field(description="Memory; empty: none is named.")] = ""
+    cpu: Annotated[str, Field(description="CPU; empty: not set.")] = ""
+    memory: Annotated[str, Field(description="Memory; empty: not set.")] = ""
 
 
 class Resources(Model):
     """Of one container."""
 
-    requests: Annotated[Limits, Field(description="What it is sure to get.")] = Limits(
-        cpu="100m", memory="256Mi"
-    )
-    limits: Annotated[Limits, Field(description="What it never passes.")] = Limits(memory="1Gi")
+    requests: Annotated[Limits, Field(description="Requests.")] = Limits(cpu="100m", memory="256Mi")
+    limits: Annotated[Limits, Field(description="Limits.")] = Limits(memory="1Gi")
 
 
 class Toleration(Model):
-    """As Kubernetes has it."""
+    """As in Kubernetes."""
 
     key: Annotated[str, Field(description="Of the taint; empty: every key.")] = ""
     operator: Annotated[Literal["Equal", "Exists"], Field(description="How values are compared.")] = "Equal"
@@ -123,19 +120,20 @@ class Pods(Model):
     """Where pods run and what they may use."""
 
     resources: Annotated[Resources, Field(description="Of each container.")] = Resources()
-    node_selector: Annotated[dict[str, str], Field(description="Labels that their nodes must bear.")] = Field(
+    node_selector: Annotated[dict[str, str], Field(description="Node selector.")] = Field(
         default_factory=dict
     )
-    tolerations: Annotated[tuple[Toleration, ...], Field(description="Taints that they stand.")] = ()
+    tolerations: Annotated[tuple[Toleration, ...], Field(description="Tolerations.")] = ()
     priority_class: Annotated[str, Field(description="PriorityClass; empty: the cluster's default.")] = ""
 
 
 class Controller(Pods):
     """The controller; runs where `role` is controller."""
 
-    replicas: Annotated[Replicas, Field(description="One is active, by Lease; the others wait.")] = 2
+    replicas: Annotated[Replicas, Field(description="Replicas; one is active, elected by Lease.")] = 2
     drives_this_cluster: Annotated[
-        bool, Field(description="It drives the cluster that it runs in; false: it gets no rights to that.")
+        bool,
+        Field(description="Whether it drives the cluster it runs in; false: it gets no permissions there."),
     ] = True
     kubeconfigs: Annotated[
         Secret, Field(description="Secret whose keys are the kubeconfig files of other clusters.")
@@ -144,27 +142,28 @@ class Controller(Pods):
         tuple[Secret, ...], Field(description="Secrets that spec.access.secret of clusters may name.")
     ] = ()
     hook_secrets: Annotated[
-        Secret, Field(description="Secret with a key `secrets`: those of webhooks, one a line; empty: off.")
+        Secret,
+        Field(description="Secret with a key `secrets`: webhook secrets, one per line; empty: disabled."),
     ] = ""
     routes: Annotated[
         Secret,
         Field(description="Secret whose keys are the addresses of notifications; empty: none are sent."),
     ] = ""
-    poll: Annotated[Seconds, Field(description="Seconds between two looks at the repository.")] = 30
+    poll: Annotated[Seconds, Field(description="Seconds between two polls of the repository.")] = 30
     signing_key: SigningKey = ""
 
 
 class Apply(Pods):
     """The apply half in pull mode; runs where `role` is cluster."""
 
-    replicas: Annotated[Replicas, Field(description="One is active, by Lease; the others wait.")] = 1
+    replicas: Annotated[Replicas, Field(description="Replicas; one is active, elected by Lease.")] = 1
     signing_key: SigningKey = ""
 
 
 class Door(Pods):
-    """GPR objects of this cluster become commits."""
+    """Turns GPR objects of this cluster into commits."""
 
-    enabled: Annotated[bool, Field(description="Run it, and define the custom resource.")] = False
+    enabled: Annotated[bool, Field(description="Run it, and install the custom resource.")] = False
     via: Annotated[
         Literal["branch", "commit"], Field(description="Branches for people to merge, or commits on main.")
     ] = "branch"
@@ -175,7 +174,7 @@ class Admission(Pods):
     """The webhook server, for clusters without stable admission policies (before 1.36)."""
 
     enabled: Annotated[bool, Field(description="Run it.")] = False
-    replicas: Annotated[Replicas, Field(description="All of them answer.")] = 2
+    replicas: Annotated[Replicas, Field(description="Replicas; all are active.")] = 2
 
 
 class Agents(Pods):
@@ -200,15 +199,15 @@ class Agents(Pods):
 
 
 class Provider(Model):
-    """Through which people log in to the API; see docs/login.md."""
+    """The identity provider for logging in to the API; see docs/login.md."""
 
-    issuer: Annotated[str, Field(description="Its address, as it calls itself; empty: API keys alone.")] = ""
-    client: Annotated[str, Field(description="What it calls this portal.")] = "egs"
+    issuer: Annotated[str, Field(description="Its issuer URL; empty: API keys only.")] = ""
+    client: Annotated[str, Field(description="Client id of this portal.")] = "egs"
     secret: Annotated[
         Secret, Field(description="Secret with a key `client-secret`; empty: a public client.")
     ] = ""
-    cli_client: Annotated[str, Field(description="What it calls `egs login`; empty: as the portal.")] = ""
-    scopes: Annotated[str, Field(description="What is asked of it.")] = "openid profile email groups"
+    cli_client: Annotated[str, Field(description="Client id of `egs login`; empty: the portal's.")] = ""
+    scopes: Annotated[str, Field(description="Requested scopes.")] = "openid profile email groups"
     groups: Annotated[str, Field(description="Claim with the groups.")] = "groups"
 
 
@@ -216,28 +215,29 @@ class Portal(Pods):
     """The HTTP API."""
 
     enabled: Annotated[bool, Field(description="Run it.")] = False
-    replicas: Annotated[Replicas, Field(description="All of them answer.")] = 2
-    public_url: Annotated[str, Field(description="How people reach it, as https://egs.example.com.")] = ""
+    replicas: Annotated[Replicas, Field(description="Replicas; all are active.")] = 2
+    public_url: Annotated[str, Field(description="Its public URL, such as https://egs.example.com.")] = ""
     session_secret: Annotated[
         Secret, Field(description="Secret with a key `secret`, 32 bytes or more that sign sessions.")
     ] = ""
     trusts_proxy: Annotated[
-        str, Field(description="Addresses of proxies whose X-Forwarded headers count; empty: nobody's.")
+        str, Field(description="Addresses of proxies whose X-Forwarded headers count; empty: none.")
     ] = ""
-    provider: Annotated[Provider, Field(description="Through which people log in.")] = Provider()
+    provider: Annotated[Provider, Field(description="The identity provider.")] = Provider()
     kubeconfigs: Annotated[
         Secret,
         Field(description="Secret whose keys are the kubeconfig files by which it makes members' own."),
     ] = ""
     hook_secrets: Annotated[
-        Secret, Field(description="Secret with a key `secrets`: those of webhooks, one a line; empty: off.")
+        Secret,
+        Field(description="Secret with a key `secrets`: webhook secrets, one per line; empty: disabled."),
     ] = ""
-    poll: Annotated[Seconds, Field(description="Seconds between two looks at the repository.")] = 5
+    poll: Annotated[Seconds, Field(description="Seconds between two polls of the repository.")] = 5
     signing_key: SigningKey = ""
 
 
 class NetworkPolicies(Model):
-    """Walls around our own pods."""
+    """Network policies for our own pods."""
 
     enabled: Annotated[bool, Field(description="Make them.")] = True
     egress_ports: Annotated[
@@ -246,13 +246,13 @@ class NetworkPolicies(Model):
 
 
 class Monitoring(Model):
-    """Objects of the Prometheus operator; made by the chart alone, where its kinds are served."""
+    """Objects of the Prometheus operator; created by the chart only, if its kinds are served."""
 
     enabled: Annotated[bool, Field(description="ServiceMonitor and PrometheusRule.")] = False
-    labels: Annotated[dict[str, str], Field(description="Labels by which your Prometheus finds them.")] = (
-        Field(default_factory=dict)
+    labels: Annotated[dict[str, str], Field(description="Labels that your Prometheus selects.")] = Field(
+        default_factory=dict
     )
-    interval: Annotated[str, Field(pattern=r"^[0-9]+(s|m)$", description="Between two scrapes.")] = "30s"
+    interval: Annotated[str, Field(pattern=r"^[0-9]+(s|m)$", description="Scrape interval.")] = "30s"
 
 
 class Values(Model):
@@ -260,22 +260,26 @@ class Values(Model):
 
     role: Annotated[
         Literal["controller", "cluster"],
-        Field(description="controller: plans and drives; cluster: applies what another one planned."),
+        Field(
+            description="controller: plans and drives clusters; cluster: applies another controller's decisions."
+        ),
     ] = "controller"
     repositories: Annotated[
         tuple[Annotated[str, Field(min_length=1)], ...],
-        Field(description="Addresses, or NAME=ADDRESS; more than one only for a controller alone."),
+        Field(
+            description="Addresses, or NAME=ADDRESS; more than one only if just the controller is installed."
+        ),
     ] = ()
     project: Annotated[
-        Name | Literal[""], Field(description="Whose nodes they are, where projects share clusters.")
+        Name | Literal[""], Field(description="Project that owns the nodes, if projects share clusters.")
     ] = ""
     cluster: Annotated[
         Name | Literal[""], Field(description="Name of this cluster's document, where a part needs it.")
     ] = ""
     image: Annotated[Image, Field(description="What runs.")] = Image()
-    git: Annotated[Git, Field(description="What opens the repository.")] = Git()
+    git: Annotated[Git, Field(description="Credentials for the repository.")] = Git()
     trust: Annotated[Trust, Field(description="Whose word counts.")] = Trust()
-    forge: Annotated[Forge, Field(description="Which forge has the repository.")] = Forge()
+    forge: Annotated[Forge, Field(description="The repository's forge.")] = Forge()
     scale_targets: Annotated[
         tuple[ScaleTarget, ...],
         Field(
@@ -283,32 +287,32 @@ class Values(Model):
             "cluster may read and patch these objects and their scale, and with Cluster API Machines."
         ),
     ] = ()
-    env: Annotated[dict[str, str], Field(description="Further variables, as HTTPS_PROXY.")] = Field(
-        default_factory=dict
-    )
+    env: Annotated[
+        dict[str, str], Field(description="Further environment variables, such as HTTPS_PROXY.")
+    ] = Field(default_factory=dict)
     controller: Annotated[Controller, Field(description="The controller.")] = Controller()
     apply: Annotated[Apply, Field(description="The apply half, in pull mode.")] = Apply()
     door: Annotated[Door, Field(description="GPRs as custom resources.")] = Door()
     admission: Annotated[Admission, Field(description="The webhook server.")] = Admission()
     agents: Annotated[Agents, Field(description="An agent on each GPU node.")] = Agents()
     portal: Annotated[Portal, Field(description="The HTTP API.")] = Portal()
-    network_policies: Annotated[NetworkPolicies, Field(description="Walls around our own pods.")] = (
+    network_policies: Annotated[NetworkPolicies, Field(description="Network policies for our own pods.")] = (
         NetworkPolicies()
     )
     monitoring: Annotated[Monitoring, Field(description="Objects of the Prometheus operator.")] = Monitoring()
     global_: Annotated[
-        dict[str, Any], Field(alias="global", description="Helm's own, for charts of charts; not read.")
+        dict[str, Any], Field(alias="global", description="Helm's own, for umbrella charts; ignored.")
     ] = Field(default_factory=dict)
 
     @property
     def repository(self) -> str:
-        """The one address of parts that know only one."""
+        """The only address, for parts that use one."""
         name, _, address = self.repositories[0].partition("=")
         return address if address and "/" not in name and ":" not in name else self.repositories[0]
 
 
 def read(given: Mapping[str, Any]) -> Values:
-    """Raises UserError `ValuesInvalid` with the first thing that is wrong."""
+    """Raises UserError `ValuesInvalid` with the first problem."""
     try:
         values = Values.model_validate_json(json.dumps(given))
     except ValidationError as error:
@@ -323,7 +327,7 @@ def read(given: Mapping[str, Any]) -> Values:
 
 
 def missing(values: Values) -> list[str]:
-    """What is not said and cannot be done without; the chart says the same in the same words."""
+    """Missing required values; the chart has the same messages."""
     parts = [name for name in ("door", "agents") if getattr(values, name).enabled]
     parts += ["role cluster"] if values.role == "cluster" else []
     found = [] if values.repositories else ["repositories is empty; name the repository of manifests"]
@@ -340,7 +344,7 @@ def missing(values: Values) -> list[str]:
 
 
 def _without_keys(values: Values) -> list[str]:
-    """Where words are checked, every part that speaks needs a key, or nobody believes it."""
+    """Where signatures are required, every part that writes needs a key to be believed."""
     level = values.trust.level
     if not level:
         return [

@@ -1,6 +1,6 @@
-"""Every object of an installation, in the order in which they are made. Pure.
+"""Every object of an installation, in the order of creation. Pure.
 
-deploy/chart says the same as templates; tests/deploy/test_chart.py compares object by object.
+deploy/chart has the same objects as templates; tests/deploy/test_chart.py compares them one by one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Json = dict[str, Any]
 
 
 def namespace(place: Place) -> Json:
-    """Where everything goes; Helm makes its own."""
+    """The namespace for everything; Helm creates its own."""
     marks = {PART_OF: APP, INSTANCE: place.name, MANAGED_BY: MANAGER}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place.namespace, "labels": marks}}
 
@@ -31,7 +31,7 @@ def namespace(place: Place) -> Json:
 def objects(values: Values, place: Place) -> list[Json]:
     """All but the namespace."""
     found = [item for part in _parts(values) for item in PARTS[part](values, place)]
-    # Whoever runs finds their rights and their walls.
+    # Permissions and network policies exist before the pods start.
     order = list(KINDS)
     return sorted(found, key=lambda item: order.index(item["kind"]))
 
@@ -102,7 +102,7 @@ def _admission(values: Values, place: Place) -> Iterator[Json]:
     given, part = values.admission, "admission"
     yield from _who(place, part, ADMISSION_RULES)
     yield from _walls(values, place, part, HTTPS)
-    # API servers are told this very name, whatever the installation is called.
+    # API servers are given this fixed name, whatever the installation is called.
     service = _service(place, part, {"name": "https", "port": 443, "targetPort": "https"})
     yield service | {"metadata": service["metadata"] | {"name": SERVICE}}
     yield from _budget(place, part, given.replicas)
@@ -117,7 +117,7 @@ def _agents(values: Values, place: Place) -> Iterator[Json]:
     yield from _walls(values, place, "agents")
     env = (
         {"name": "EGS_NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
-        # The runtime gives the library and all GPUs to look at; none is asked for, none is taken.
+        # The runtime provides the library and shows all GPUs; none is requested or occupied.
         {"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "utility"},
         {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"},
     )
@@ -220,7 +220,7 @@ def _service(place: Place, part: str, port: Json) -> Json:
 
 
 def _budget(place: Place, part: str, replicas: int) -> Iterator[Json]:
-    """One of several stays when nodes are drained; of one alone nothing can be promised."""
+    """With several replicas one stays up when nodes are drained; with one nothing can be guaranteed."""
     if replicas > 1:
         yield {
             "apiVersion": place.budgets,
@@ -231,7 +231,7 @@ def _budget(place: Place, part: str, replicas: int) -> Iterator[Json]:
 
 
 def _walls(values: Values, place: Place, part: str, open_port: int | None = None) -> Iterator[Json]:
-    """In comes what the part serves; out go names, Git and API servers."""
+    """Allows incoming traffic to the part's port; outgoing to DNS, Git and API servers."""
     if not values.network_policies.enabled:
         return
     names = [{"protocol": protocol, "port": 53} for protocol in ("UDP", "TCP")]

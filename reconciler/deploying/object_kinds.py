@@ -1,4 +1,4 @@
-"""Where an API server keeps each kind that is installed. Pure."""
+"""API paths of all installed kinds. Pure."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ Json = dict[str, Any]
 class Kind:
     """One collection."""
 
-    group: str  # as apiVersion has it
+    group: str  # as in apiVersion
     plural: str
     namespaced: bool = True
 
     def path(self, namespace: str, name: str = "") -> str:
-        """Of one object, or without a name of all."""
+        """Path of one object, or of all without a name."""
         root = f"/apis/{self.group}" if "/" in self.group else f"/api/{self.group}"
         place = f"/namespaces/{namespace}" if self.namespaced else ""
         return f"{root}{place}/{self.plural}" + (f"/{name}" if name else "")
@@ -40,15 +40,15 @@ KINDS: dict[str, Kind] = {
     "Deployment": Kind("apps/v1", "deployments"),
     "DaemonSet": Kind("apps/v1", "daemonsets"),
 }
-"""In the order in which they are made; they go the other way round."""
+"""In the order of creation; deletion is in reverse order."""
 
 
 def path_of(item: Json, namespace: str) -> str:
-    """Of an object; its own apiVersion counts, for that of a budget depends on the cluster."""
+    """An object's path; its own apiVersion counts, since a budget's depends on the cluster."""
     kind = KINDS[item["kind"]]
     return Kind(item["apiVersion"], kind.plural, kind.namespaced).path(namespace, item["metadata"]["name"])
 
 
 def called(item: Json) -> str:
-    """For people."""
+    """Name for messages."""
     return f"{item['kind']} {item['metadata']['name']}"

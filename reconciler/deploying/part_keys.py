@@ -1,4 +1,4 @@
-"""What a part knows others by, and what it is known by: the trust folder, its own key, the forge's token. Pure."""
+"""A part's keys: the trust folder, its own signing key, the forge's token. Pure."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ Json = dict[str, Any]
 
 SIGNERS, REVOKED = "allowed_signers", "revoked_keys"
 READABLE = 0o444
-"""Public keys are no secret."""
+"""Public keys are not secret."""
 
 
 def signing(run: Program, secret: str) -> Program:
-    """The same with the key that it signs with; no Secret: none."""
+    """With its signing key mounted; unchanged without a Secret."""
     if not secret:
         return run
     variables = {**run.variables, "EGS_KEY": f"{SECRETS}/signing/ssh-privatekey"}
@@ -24,7 +24,7 @@ def signing(run: Program, secret: str) -> Program:
 
 
 def keyed(run: Program, values: Values, secret: str) -> Program:
-    """The same with the key that it signs with, and those that it knows others by."""
+    """With its signing key and the trust folder mounted."""
     run, trust = signing(run, secret), values.trust
     variables = {"EGS_VERIFY": trust.level}
     if not trust.signers:
@@ -37,7 +37,7 @@ def keyed(run: Program, values: Values, secret: str) -> Program:
 
 
 def with_forge(run: Program, values: Values) -> Program:
-    """The same with what it asks a forge by."""
+    """With the forge's address and credentials."""
     forge = values.forge
     said = {"EGS_FORGE": forge.kind, "EGS_FORGE_API": forge.api, "EGS_FORGE_REPOSITORY": forge.repository}
     variables = {**run.variables, **{name: value for name, value in said.items() if value}}
@@ -48,7 +48,7 @@ def with_forge(run: Program, values: Values) -> Program:
 
 
 def _folder(values: Values) -> Json:
-    """The trust folder; a ConfigMap may do without revoked keys, and has no folders of its own."""
+    """The trust folder; the ConfigMap may lack revoked keys, and has no subfolders."""
     name = values.trust.signers
     open_pgp = [{"key": key, "path": f"gpg/{key}"} for key in values.trust.open_pgp]
     wanted = {"name": name, "items": [{"key": SIGNERS, "path": SIGNERS}, *open_pgp]}

@@ -1,4 +1,4 @@
-"""How what is installed is called and marked. Pure."""
+"""Names and labels of installed objects. Pure."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ APP = "egs"
 class Place:
     """Where an installation goes, and what its cluster serves."""
 
-    version: str  # of the image where the values name none
+    version: str  # of the image if the values give none
     name: str = APP
     budgets: str = "policy/v1"  # apiVersion of a PodDisruptionBudget
 
     @property
     def namespace(self) -> str:
-        """The one where drivers keep their own objects."""
+        """The namespace of the drivers' own objects."""
         return SYSTEM_NAMESPACE
 
     def named(self, part: str) -> str:
@@ -36,12 +36,12 @@ class Place:
 
 
 def picked(place: Place, part: str) -> dict[str, str]:
-    """Labels that tell the pods of a part."""
+    """Labels that select the pods of a part."""
     return {NAME: APP, INSTANCE: place.name, COMPONENT: part}
 
 
 def labels(place: Place, part: str) -> dict[str, str]:
-    """Of every object of a part."""
+    """Labels of every object of a part."""
     return picked(place, part) | {PART_OF: APP, MANAGED_BY: MANAGER}
 
 

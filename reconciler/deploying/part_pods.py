@@ -1,7 +1,7 @@
-"""The pods of each part: what they run, with what mounted, and as whom. Pure.
+"""The pods of each part: command, mounts, security context. Pure.
 
-All of them run without root, without rights over the node, and with a read-only root; what they write lies in folders
-that may be lost at any time.
+All run without root, without privileges on the node, and with a read-only root; they write to folders that
+may be deleted at any time.
 """
 
 from __future__ import annotations
@@ -17,31 +17,29 @@ from reconciler.deploying.part_names import Place, about, labels, picked
 Json = dict[str, Any]
 
 USER = 10001
-"""Of the image: it has a name there, without which ssh does nothing."""
+"""The image's user, which has a name there: ssh requires one."""
 STATE, SCRATCH = "/var/lib/egs", "/tmp"  # noqa: S108 - paths in the pod
 SECRETS = "/etc/egs"
 READ_ONLY = 0o400
 HTTP, HTTPS = 8080, 9443
 """Ports of the controller and of the webhook server."""
 CALL_NOBODY = frozenset({"agents", "portal"})
-"""Parts that have no rights in their cluster, and so no token."""
+"""Parts without permissions in their cluster, and so without a token."""
 FIXED_TOLERATIONS: tuple[Json, ...] = (
     {"key": SLICE, "operator": "Exists", "effect": "NoSchedule"},
     {"key": GPU_RESOURCE, "operator": "Exists"},
 )
-"""An agent looks at a node whoever has it."""
+"""An agent runs on a node whichever slice has it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What the one container of a part runs."""
+    """The single container of a part."""
 
     command: str
     args: tuple[str, ...]
     mounts: Mapping[str, str] = field(default_factory=dict)  # Secret by the name of its folder
-    folders: Mapping[str, Json] = field(
-        default_factory=dict
-    )  # what else is mounted, by the name of its folder
+    folders: Mapping[str, Json] = field(default_factory=dict)  # other mounts, by the name of their folder
     variables: Mapping[str, str] = field(default_factory=dict)
     ports: tuple[Json, ...] = ()
     probes: Mapping[str, Json] = field(default_factory=dict)
@@ -49,7 +47,7 @@ class Program:
 
 
 def deployment(place: Place, part: str, replicas: int, run: Program, values: Values, pods: Pods) -> Json:
-    """A part of so many equal pods, on different nodes where that can be."""
+    """A part with this many equal pods, on different nodes if possible."""
     spec = pod(place, part, run, values, pods)
     spec["topologySpreadConstraints"] = [
         {
@@ -126,7 +124,7 @@ def pod(place: Place, part: str, run: Program, values: Values, pods: Pods) -> Js
 def container(
     place: Place, part: str, run: Program, values: Values, pods: Pods, folders: Sequence[str]
 ) -> Json:
-    """The one container."""
+    """The only container."""
     found: Json = {
         "name": part,
         "image": image(place, values),
@@ -151,7 +149,7 @@ def container(
 
 
 def image(place: Place, values: Values) -> str:
-    """Its whole name."""
+    """The full image name."""
     given = values.image
     return (
         f"{given.repository}@{given.digest}"
@@ -171,7 +169,7 @@ def _environment(run: Program, values: Values) -> list[Json]:
 
 
 def _secret(secret: str) -> Json:
-    # With the pod's group it may be read by that group alone; ssh refuses a key that others may read.
+    # Readable by the pod's group only; ssh refuses a key that others may read.
     return {"secret": {"secretName": secret, "defaultMode": READ_ONLY}}
 
 

@@ -1,7 +1,7 @@
-"""What each part may do in a cluster, as objects. Pure.
+"""Each part's permissions in a cluster, as objects. Pure.
 
-The rows are those of `reconciler.clusters.kubernetes.rbac`; what comes of how a part is installed is here. An agent
-has none, and no token.
+The rules come from `reconciler.clusters.kubernetes.rbac`; here are those that depend on the installation. An
+agent has no permissions and no token.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Json = dict[str, Any]
 
 
 def written(rules: Iterable[Rule]) -> list[Json]:
-    """The rows as Kubernetes has them."""
+    """The rules in Kubernetes' format."""
     return [
         {"apiGroups": [rule.group], "resources": [rule.resource], "verbs": list(rule.verbs)}
         | ({"resourceNames": list(rule.names)} if rule.names else {})
@@ -26,7 +26,7 @@ def written(rules: Iterable[Rule]) -> list[Json]:
 
 
 def account(place: Place, part: str, *, calls: bool) -> Json:
-    """Who the part is to the API server; without `calls` it has no token."""
+    """The part's ServiceAccount; without `calls` it gets no token."""
     return {
         "apiVersion": "v1",
         "kind": "ServiceAccount",
@@ -36,7 +36,7 @@ def account(place: Place, part: str, *, calls: bool) -> Json:
 
 
 def granted(place: Place, part: str, rules: Iterable[Rule]) -> Iterator[Json]:
-    """Roles and bindings that give the part's account exactly these rows."""
+    """Roles and bindings that give the part's account exactly these rules."""
     rows = tuple(rules)
     everywhere = [rule for rule in rows if not rule.system]
     here = [rule for rule in rows if rule.system]
@@ -63,20 +63,20 @@ def _binding(place: Place, part: str, kind: str, metadata: Mapping[str, Any]) ->
 
 
 def election(place: Place, part: str) -> tuple[Rule, ...]:
-    """Rows of a part of which one is active at a time."""
+    """Rules for a part with an election."""
     return (
         Rule(
             "coordination.k8s.io",
             "leases",
             ("create",),
-            "to make the Lease by which one is active",
+            "create the Lease of the election",
             system=True,
         ),
         Rule(
             "coordination.k8s.io",
             "leases",
             ("get", "update"),
-            "to hold that Lease",
+            "hold the Lease",
             names=(place.named(part),),
             system=True,
         ),
@@ -84,20 +84,20 @@ def election(place: Place, part: str) -> tuple[Rule, ...]:
 
 
 def scaling(targets: Iterable[ScaleTarget]) -> tuple[Rule, ...]:
-    """Rows to say how many nodes elastic pools have, and with Cluster API which of them go; of no others."""
+    """Rules to scale these targets, and with Cluster API to select the Machines to delete; no others."""
     targets, verbs = tuple(targets), ("get", "patch")
     rows = [
-        Rule(target.group, resource, verbs, "how many nodes a pool is to have", names=(target.name,))
+        Rule(target.group, resource, verbs, "set the size of a pool", names=(target.name,))
         for target in targets
         for resource in (target.resource, f"{target.resource}/scale")
     ]
     if any(target.is_cluster_api for target in targets):
-        rows.append(Rule(CLUSTER_API.rstrip("/"), "machines", verbs, "which Machines go when a pool shrinks"))
+        rows.append(Rule(CLUSTER_API.rstrip("/"), "machines", verbs, "select the Machines to delete"))
     return tuple(rows)
 
 
 def kubeconfigs(secrets: tuple[str, ...]) -> tuple[Rule, ...]:
-    """Rows to read the Secrets that open other clusters."""
+    """Rules to read the Secrets with other clusters' kubeconfigs."""
     if not secrets:
         return ()
     return (Rule("", "secrets", ("get",), "kubeconfigs of other clusters", names=secrets, system=True),)

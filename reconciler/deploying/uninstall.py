@@ -1,8 +1,10 @@
-"""Take everything of ours out of a cluster: marks on nodes, slices, admission objects, and at last ourselves.
+"""Removes everything of ours from a cluster: marks on nodes, slices, admission objects, and finally
+ourselves.
 
-First whoever would put it back is stopped, then the admission objects go, so that no pod waits for a webhook that is
-no more. Each step may run again; one that was cut off is begun anew. People's own work stays: namespaces that were
-there before us, their pods, other people's taints and cordons. What Helm installed is stopped, and left for Helm.
+First the writers are stopped, then the admission objects are removed, so that no pod waits for a missing
+webhook. Each step is repeatable; an interrupted one starts again. Other people's objects stay: namespaces
+older than the installation, their pods, foreign taints and cordons. What Helm installed is stopped, and left
+to Helm.
 
 Held by tests/deploy/test_uninstall.py on a real API server.
 """
@@ -21,7 +23,7 @@ from reconciler.clusters.kubernetes.api.api_client import Api, Rejected
 from reconciler.clusters.kubernetes.api.api_features import ADMISSION
 from reconciler.clusters.kubernetes.names import (
     CHECK,
-    GROUND,
+    CLOSED_NODES,
     MANAGED_BY,
     MANAGER,
     MIG_BEFORE,
@@ -44,20 +46,20 @@ from schemas.export.crds import GROUP, PLURAL
 Json = dict[str, Any]
 
 PATIENCE_S = 120.0
-"""Longest wait for pods to end and for namespaces to go; after it the command says what is left."""
+"""Longest wait for pods to end and namespaces to be deleted; then the command says what is left."""
 PAUSE_S = 0.2
 QUIET_S = 12.0
-"""A controller looks at what moved in a cluster within five seconds; twice that, and a little."""
+"""A controller reacts to changes in a cluster within five seconds; this is twice that and a margin."""
 TRIES = 5
 NODES = "/api/v1/nodes"
 _OURS = f"{MANAGED_BY}={MANAGER}"
 _WRITERS = ("controller", "apply", "door")
-"""Parts that would put back what is taken away."""
+"""Parts that would restore what is removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What of ours is in a cluster."""
+    """Our objects in a cluster."""
 
     nodes: tuple[Node, ...]
     projects: tuple[str, ...]
@@ -84,16 +86,17 @@ def look(api: Api) -> Found:
 def uninstall(
     api: Api, place: Place, projects: Sequence[str], clock: Clock, *, force: bool = False
 ) -> Iterator[str]:
-    """Yields each thing that was done; where other projects are left, what serves them stays.
+    """Yields each completed action; if other projects remain, what they need stays.
 
-    Raises UserError `NodesHeld` before anything is written, and `StillManaged` before any namespace goes.
+    Raises UserError `NodesHeld` before anything is written, and `StillManaged` before any namespace is
+    deleted.
     """
     found = look(api)
     held = found.held(projects)
     if held and not force:
         raise UserError(
             f"{', '.join(held[:5])}{' and more' if len(held) > 5 else ''} {'holds' if len(held) == 1 else 'hold'} "
-            "nodes of this cluster; release with `egs gpr release`, or end here and now with --force",
+            "nodes of this cluster; release them with `egs gpr release`, or end them now with --force",
             "NodesHeld",
         )
     is_last = set(found.projects) <= set(projects)
@@ -135,7 +138,7 @@ def _stopped(api: Api, place: Place) -> Iterator[str]:
 
 
 def _admission_paths(api: Api) -> list[str]:
-    """Of those kinds that this server has, bindings before their policies."""
+    """Of the kinds that this server has, bindings before their policies."""
     served = {found["name"] for found in api.get(ADMISSION).get("resources") or ()}
     return [f"{ADMISSION}/{plural}" for plural in reversed([*ADMISSIONS.values()]) if plural in served]
 
@@ -156,7 +159,7 @@ def _unmarked(api: Api, found: Found, projects: Collection[str]) -> Iterator[str
     for node in found.nodes:
         if marks_of(node).project in projects:
             _clean(api, node)
-            yield f"took our marks off node {node.name}"
+            yield f"removed our marks from node {node.name}"
 
 
 def _clean(api: Api, node: Node) -> None:
@@ -173,11 +176,11 @@ def _clean(api: Api, node: Node) -> None:
             node = read_node(fresh)
         else:
             return
-    raise Fault(f"node {node.name} changed under {TRIES} writes in a row; run it again", "NodeContended")
+    raise Fault(f"node {node.name} changed during {TRIES} writes in a row; run it again", "NodeContended")
 
 
 def _whole(node: Node) -> list[Json]:
-    """GPUs that we had cut go back to what they were."""
+    """Partitioned GPUs are restored."""
     before = node.annotations.get(MIG_BEFORE)
     pointer = "/metadata/labels/" + MIG_CONFIG.replace("/", "~1")
     return [{"op": "add", "path": pointer, "value": before}] if before is not None else []
@@ -193,13 +196,13 @@ def _slices_gone(api: Api, place: Place, project: str, clock: Clock) -> Iterator
         for name in slices.namespaces():
             _until(
                 lambda name=name: _is_gone(slices, name, _newest(api, place), clock),  # type: ignore[misc]
-                f"the namespaces of slice {name} to go (kubectl get namespaces says what keeps one)",
+                f"the namespaces of slice {name} to go (kubectl get namespaces shows what blocks one)",
             )
             yield f"removed slice {name}"
     finally:
         slices.stop()
     claims = f"/api/v1/namespaces/{place.namespace}/configmaps"
-    for what in (NAMESPACE_SLICE, GROUND):
+    for what in (NAMESPACE_SLICE, CLOSED_NODES):
         for item in list(api.items(claims, labelSelector=f"{_OURS},{what},{OWNER}={project}")):
             api.delete(f"{claims}/{item['metadata']['name']}", uid=item["metadata"]["uid"])
 
@@ -212,7 +215,7 @@ def _is_gone(slices: Slices, name: str, stamp: Stamp, clock: Clock) -> bool:
 
 
 def _newest(api: Api, place: Place) -> Stamp:
-    """Not older than any word that was ever given for a slice here."""
+    """Not older than any stamp on a slice here."""
     claims = api.items(f"/api/v1/namespaces/{place.namespace}/configmaps", labelSelector=_OURS)
     stamps = [read_stamp((item.get("data") or {}).get("stamp")) for item in claims]
     return max((stamp for stamp in stamps if stamp is not None), default=Stamp(0, 0))
@@ -222,7 +225,7 @@ def _newest(api: Api, place: Place) -> Stamp:
 
 
 def _remains_gone(api: Api, place: Place) -> Iterator[str]:
-    """Records, checks, claims, the certificate, and the Leases by which one was active."""
+    """Records, checks, claims, the certificate, and the Leases of elections."""
     core, batch = (f"{root}/namespaces/{place.namespace}" for root in ("/api/v1", "/apis/batch/v1"))
     remains = (
         (f"{batch}/jobs", f"{_OURS},{CHECK}"),
@@ -246,7 +249,7 @@ def _objects_gone(api: Api, place: Place) -> Iterator[str]:
 
 
 def _shared_gone(api: Api) -> Iterator[str]:
-    """The members' role and the custom resource; the latter goes with its objects."""
+    """The members' role and the custom resource; the latter with its objects."""
     crds = KINDS["CustomResourceDefinition"]
     for path in (CLUSTER_ROLE.path(name=MEMBER_ROLE), crds.path("", f"{PLURAL}.{GROUP}")):
         found = api.find(path)
@@ -254,12 +257,12 @@ def _shared_gone(api: Api) -> Iterator[str]:
             continue
         if api.delete(path):
             yield f"removed {path.rpartition('/')[2]}"
-        # It stays for a moment, until its objects are gone.
+        # It stays until its objects are deleted.
         _until(lambda path=path: api.find(path) is None, f"{path} to go")  # type: ignore[misc]
 
 
 def _namespace_gone(api: Api, place: Place) -> Iterator[str]:
-    """Ours, if we made it; one that was there before us stays, and so does one that Helm still has objects in."""
+    """Our own if we created it; an older one stays, and so does one where Helm still has objects."""
     path = f"/api/v1/namespaces/{place.namespace}"
     found = api.find(path)
     if found is None or helms(api, place):
@@ -272,7 +275,7 @@ def _namespace_gone(api: Api, place: Place) -> Iterator[str]:
 
 
 def helms(api: Api, place: Place) -> bool:
-    """Helm installed it, and is asked to remove the rest."""
+    """True if Helm installed it and must remove the rest."""
     return bool(installed(api, place, "Helm"))
 
 
@@ -281,7 +284,7 @@ def _is_helms(item: Json) -> bool:
 
 
 def _stay_quiet(api: Api, projects: Sequence[str]) -> None:
-    """Marks can be put back, what is in a namespace cannot: whoever still drives this cluster shows by then."""
+    """Marks can be restored, a namespace's content cannot: any active controller shows up by then."""
     end = monotonic_s() + QUIET_S
     while monotonic_s() < end:
         _check_quiet(api, projects)
@@ -289,11 +292,11 @@ def _stay_quiet(api: Api, projects: Sequence[str]) -> None:
 
 
 def _check_quiet(api: Api, projects: Sequence[str]) -> None:
-    """A controller elsewhere may drive this cluster, and puts back what is taken away."""
+    """A controller elsewhere may still drive this cluster, restoring what is removed."""
     back = [n.name for n in look(api).nodes if marks_of(n).project in projects]
     if back:
         raise UserError(
-            f"node {back[0]} bears marks again: a controller elsewhere drives this cluster; set its document to "
+            f"node {back[0]} has marks again: another controller drives this cluster; set its document to "
             "mode: observe, or delete it, and run this again",
             "StillManaged",
         )
@@ -303,5 +306,7 @@ def _until(look: Callable[[], bool], what: str) -> None:
     end = monotonic_s() + PATIENCE_S
     while not look():
         if monotonic_s() > end:
-            raise Fault(f"waited {PATIENCE_S:.0f} s for {what}; see to it and run this again", "StillThere")
+            raise Fault(
+                f"waited {PATIENCE_S:.0f} s for {what}; resolve this and run the command again", "StillThere"
+            )
         time.sleep(PAUSE_S)

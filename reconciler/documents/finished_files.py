@@ -1,7 +1,7 @@
-"""What is wrong with the file of a request that never runs again is nobody's trouble: the problems without it.
+"""Files of finished requests are not checked: filters their problems out. Pure.
 
-Limits are tightened, admins go, clusters are taken away. The files of requests that are over stay as they are until
-somebody prunes them, and with them the approvals that were given. Pure.
+Limits are tightened, admins leave, clusters are removed. The files of finished requests, and their approvals,
+stay unchanged until they are pruned.
 
 Held by tests/reconciler/documents/test_finished_files.py.
 """
@@ -16,7 +16,7 @@ from schemas.status.gpr_status import TERMINAL, GPRStatus
 
 
 def standing(problems: Iterable[Problem], requests: Mapping[str, GPRStatus]) -> tuple[Problem, ...]:
-    """All but those in files of requests that are over."""
+    """All problems except those in files of finished requests."""
     return tuple(problem for problem in problems if not _is_over(_request_of(problem.file), requests))
 
 
@@ -26,19 +26,19 @@ def brought(
     before: Iterable[Problem],
     changed: Collection[str],
 ) -> tuple[Problem, ...]:
-    """The same of what a change brings; what is new in a file that it changes counts all the same."""
+    """The same for the problems a change causes; new problems in files that it changes do count."""
     found, known = tuple(problems), {_told(problem) for problem in before}
     kept = set(standing(found, requests))
     return tuple(p for p in found if p in kept or (p.file in changed and _told(p) not in known))
 
 
 def _told(problem: Problem) -> tuple[str, str, str]:
-    """Without its place, which moves with every line above it."""
+    """Without its line, which moves with every line above it."""
     return problem.file, problem.rule, problem.message
 
 
 def _is_over(key: str, requests: Mapping[str, GPRStatus]) -> bool:
-    """Whether that request never runs again; no record is read for it."""
+    """True if the request never runs again; reads no record."""
     if isinstance(requests, Records):
         return key in requests.over
     status = requests.get(key)
@@ -46,7 +46,7 @@ def _is_over(key: str, requests: Mapping[str, GPRStatus]) -> bool:
 
 
 def _request_of(path: str) -> str:
-    """`slice/name` of the request that a file is, or speaks for; empty: of none."""
+    """`slice/name` of the request that a file defines or approves; empty: none."""
     match path.split("/"):
         case ["slices", slice_, "gprs", file]:
             return f"{slice_}/{file.removesuffix('.yaml')}"

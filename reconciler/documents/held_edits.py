@@ -1,7 +1,8 @@
-"""What counts of a commit of main where some of its changes are held: there the content that was authorised last. Pure.
+"""What counts of a commit on main if some of its changes are held: for those, the last authorised content.
+Pure.
 
-A hold is about one content. Where a path has another content than the one that was held, this commit was not judged
-(a reader may be ahead of the controller), and the path is shown as it is.
+A hold concerns one content. If the path has a different content than the held one, this commit was not judged
+yet (a reader may be ahead of the controller), and the path is used as it is.
 
 Held by tests/reconciler/documents/test_held_edits.py.
 """
@@ -17,7 +18,7 @@ from schemas.status.judgements import HeldChange
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """Which holds are applied, and what main has beneath them, by path."""
+    """The holds that are applied, and what main has at their paths."""
 
     held: Mapping[str, HeldChange] = field(default_factory=dict)
     beneath: Mapping[str, Entry] = field(default_factory=dict)
@@ -26,9 +27,9 @@ class Overlay:
 def overlaid(
     changed: Iterable[Entry], holds: Iterable[HeldChange], before: Overlay, counted: Mapping[str, Entry]
 ) -> tuple[list[Entry], Overlay]:
-    """Entries that count and may differ from `counted`, and the overlay they come by.
+    """Entries that count and may differ from `counted`, and their overlay.
 
-    `changed` is what main has otherwise than when `before` was made.
+    `changed` is what changed on main since `before` was made.
     """
     by_path = {change.path: change for change in holds}
     if not by_path and not before.held:

@@ -1,11 +1,11 @@
-"""What main says, kept up to date at the cost of what changed, and which documents are in force.
+"""The documents of main, updated at the cost of what changed, and which of them are in force.
 
-A document that main breaks or deletes while it is needed stays in force as it was last valid; it is then kept under
-`accepted/` on the status branch, so that a controller started anywhere knows it. For requests the same lives in
-their own status. Approvals, keys of the API, profiles and bindings are the exception: one that is gone or broken counts
-for nothing.
+A document that main breaks or deletes while it is needed stays in force as it was last valid; it is then kept
+under `accepted/` on the status branch, so that a controller started anywhere knows it. For requests, their
+own status serves that purpose. Approvals, API keys, profiles and bindings are the exception: a missing or
+broken one does not count.
 
-What is held (`reconciler.trust.gate`) is not even read: in its place stands the content that was authorised last.
+A held change (`reconciler.trust.gate`) is not even read: the last authorised content is used instead.
 """
 
 from __future__ import annotations
@@ -50,9 +50,10 @@ from schemas.status.judgements import TrustRecord
 ACCEPTED = "accepted/"
 PROJECT = "project.yaml"
 ONLY_AS_IT_IS = (Approval, ApiKey, Profile, GPRTemplateBinding)
-"""Kinds of which nothing stays in force that main does not have so any more: most of all a key that was taken back."""
+"""Kinds that are never kept in an older version than main's: above all a revoked key."""
 QUEUES_ANYWAY = frozenset({"FitsNowhere", "UnknownShape"})
-"""Errors of a request that wait for the fleet to change: it queues without an estimate and says what would fit."""
+"""Errors that a change of the fleet can fix: the request queues without an estimate and says what would fit.
+"""
 
 NOTHING: Mapping[str, Provenance] = {}
 
@@ -61,7 +62,7 @@ Kind = TypeVar("Kind", bound=Document)
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """A document that counts, and its bytes."""
+    """A document in force, and its bytes."""
 
     document: Document
     data: bytes
@@ -75,27 +76,27 @@ class Desired:
         self._cache = cache
         self._ahead = Ahead(store, cache, self._read)
         self._repository = Repository()
-        self._entries: dict[str, Entry] = {}  # what counts, by path
+        self._entries: dict[str, Entry] = {}  # files that count, by path
         self._overlay = Overlay()
         self._trust: TrustRecord | None = None
         self._provenance: Mapping[str, Provenance] = {}
         self._force: dict[str, InForce] = {}
         self._filed = Filings({})
         self._unread = LeftOut()
-        self._left: frozenset[str] = frozenset()  # left unread, and not filed yet
+        self._left: frozenset[str] = frozenset()  # neither read nor filed yet
         self._notes: Mapping[str, str] = {}
         self._errors: dict[str, Problem] = {}
         self._templates: dict[str, InForce] = {}
-        self._at: str | None = None  # the commit that the repository is of
-        self._changed: set[str] = set()  # what the repository has and is not in force yet
+        self._at: str | None = None  # the commit that the repository is at
+        self._changed: set[str] = set()  # in the repository but not in force yet
         self._wanted: Wanted | None = None
-        self._last: Wanted | None = None  # as the documents that are in force now had it before
+        self._last: Wanted | None = None  # the previous result for the documents in force now
         self.commit: str | None = None
         self.problems: tuple[Problem, ...] = ()
-        """Everything wrong with main as it is."""
+        """All problems of main."""
 
     def restore(self, accepted: Mapping[str, bytes]) -> None:
-        """Documents that are in force instead of what main has, from the status branch."""
+        """Documents in force that differ from main, from the status branch."""
         for path, data in accepted.items():
             document = read_document(path, data)
             if isinstance(document, Document):
@@ -103,22 +104,23 @@ class Desired:
         self._wanted = self._last = None
 
     def twin(self) -> Desired:
-        """Another one that has read what this one has, and of which nothing is in force yet."""
+        """A copy that shares everything read, with nothing in force yet."""
         other = Desired(self._store, self._cache)
         other._repository = self._repository.copy()
         other._entries, other._unread, other._overlay = self._entries, self._unread, self._overlay
-        # What is filed follows from its file, its template and what is wrong with it: those that differ are filed anew.
+        # A request's filing follows from its file, template and problems: requests that differ are filed
+        # again.
         other._at, other._filed, other._errors = self._at, self._filed, self._errors
         other._templates = self._templates
         other._changed = set(self._repository.others)
         return other
 
     def leave_unread(self, notes: Mapping[str, str]) -> None:
-        """What an earlier process kept of files, by path; set before the first `update`."""
+        """Notes of an earlier process about files, by path; set before the first `update`."""
         self._notes = notes if self._at is None else {}
 
     def note_of(self, key: str) -> str | None:
-        """What to keep of the file of a request that is over and needs no look again; None: it needs one."""
+        """The note for the file of a finished request that needs no further check; None: it needs one."""
         path = gpr_path(*key.split("/"))
         entry, around = self._entries.get(path), self._unread.around
         if entry is None or around is None or path in self._provenance or path in self._overlay.held:
@@ -126,7 +128,9 @@ class Desired:
         return around.note(entry) if is_quiet(path, self._repository) else None
 
     def read_ahead(self, commit: str, trust: TrustRecord | None = None) -> bool:
-        """Read some of what an `update` to this commit needs; True: there is more, and none of it is in force."""
+        """Reads a portion of what an `update` to this commit needs; True: there is more. Nothing is in force
+        yet.
+        """
         if self._at in (None, commit):
             return False
         found, holds = self._ahead.changes(self._at, commit), () if trust is None else trust.held
@@ -138,10 +142,10 @@ class Desired:
         trust: TrustRecord | None = None,
         provenance: Mapping[str, Provenance] = NOTHING,
     ) -> None:
-        """Read what changed since the last commit. Raises UserError `TooManyFiles`, or a Fault of the store.
+        """Reads what changed since the last commit. Raises UserError `TooManyFiles`, or a Fault of the store.
 
-        What was in force stays so then, and the next call goes on from there. `trust` says which changes of main are
-        held (None: none is), `provenance` who stands behind the requests' files, by path.
+        After an error the old documents stay in force, and the next call resumes. `trust` says which changes
+        of main are held (None: none), `provenance` who made or approved the requests' files, by path.
         """
         if commit == self.commit and trust == self._trust:
             return
@@ -160,7 +164,7 @@ class Desired:
         self._entries, self._unread, self._notes = tree, unread, {}
         self._left = (self._left | unread.left) & unread.paths
         if self._at is None:
-            # Once a process life is enough to keep the file as large as the repository, not as its history.
+            # Once per process suffices to keep the cache as large as the repository instead of its history.
             self._cache.retain(entry.oid for entry in self._entries.values() if entry.oid is not None)
         self._at, self._overlay, self._provenance = commit, overlay, provenance
         self._ahead.over()
@@ -174,16 +178,16 @@ class Desired:
 
     @property
     def store(self) -> Contents:
-        """Where documents are read."""
+        """Where documents are read from."""
         return self._store
 
     @property
     def repository(self) -> Repository:
-        """All documents of main, sound or not; for reading alone."""
+        """All documents of main, valid or not; read-only."""
         return self._repository
 
     def in_force(self, path: str) -> Document | None:
-        """The document of a path that counts."""
+        """The document in force at a path."""
         found = self._force.get(path)
         return None if found is None else found.document
 
@@ -192,14 +196,14 @@ class Desired:
         return bool(self._filed)
 
     def accepted_files(self) -> dict[str, bytes]:
-        """What the status branch must keep: documents in force that main does not have so."""
+        """What the status branch must keep: documents in force that differ from main."""
         tip = self._repository.others
         return {
             ACCEPTED + path: kept.data for path, kept in self._force.items() if tip.get(path) != kept.document
         }
 
     def wanted(self, facts: Facts) -> Wanted:
-        """The documents in force; raises UserError NoProject while there never was a valid project.yaml."""
+        """The documents in force; raises UserError NoProject until there is a valid project.yaml."""
         self._drop_unused(facts)
         if self._wanted is None:
             self._wanted = self._resolved() if self._last is None else self._refiled(self._last)
@@ -207,7 +211,7 @@ class Desired:
         return self._wanted
 
     def _refiled(self, last: Wanted) -> Wanted:
-        """The same documents, and other requests: what was worked out from the others holds on."""
+        """The same documents with other requests: what was derived from the documents stays valid."""
         return replace(
             last,
             commit=self.commit or "",
@@ -276,7 +280,7 @@ class Desired:
             assert entry.oid is not None
             if entry.mode == REGULAR_MODE and entry.oid in known:
                 outcome = from_json(entry.path, known[entry.oid])
-                # A refusal is explained with its lines and columns, and those only the bytes have.
+                # A refusal is explained with lines and columns, which only the bytes provide.
                 if isinstance(outcome, Document) or not outcome:
                     outcomes[entry.path] = outcome
                     continue
@@ -288,7 +292,7 @@ class Desired:
         return outcomes
 
     def _bytes(self, entry: Entry, blobs: Mapping[str, bytes]) -> bytes:
-        """The file's content; what is no file is not read, what is too large is told by its length alone."""
+        """The file's content; a non-file is not read, and an oversized file is reported by its size."""
         assert entry.oid is not None
         if entry.oid in blobs:
             return blobs[entry.oid]
@@ -309,7 +313,7 @@ class Desired:
     # -- what counts -----------------------------------------------------------------------------------------
 
     def _put_in_force(self, touched: Collection[str], errors: Mapping[str, Problem]) -> None:
-        """Everything sound that main has; what it has not so any more stays as it was, but for `ONLY_AS_IT_IS`."""
+        """Every valid document of main; an invalid or missing one stays as it was, except `ONLY_AS_IT_IS`."""
         others = self._repository.others
         sound = {path: document for path, document in others.items() if path not in errors}
         changed = {
@@ -325,7 +329,7 @@ class Desired:
             self._last = None
 
     def _drop_unused(self, facts: Facts) -> None:
-        """What main deleted goes as soon as no request needs it."""
+        """A document deleted on main is dropped once no request needs it."""
         documents, refused = self._repository.others, self._repository.refused
         gone = [path for path in self._force if path not in documents and path not in refused]
         if not gone:
@@ -345,7 +349,7 @@ class Desired:
                 self._wanted = self._last = None
 
     def _file_anew(self, errors: dict[str, Problem]) -> None:
-        """Resolve the requests whose file, template or error is another; all others stay as they were filed."""
+        """Files the requests again whose file, template or error changed; all others stay as filed."""
         templates = {p: k for p, k in self._force.items() if isinstance(k.document, GPRTemplate)}
         stale = self._changed | _differing(self._errors, errors)
         if others := _differing(self._templates, templates):
@@ -366,7 +370,7 @@ class Desired:
         self._filed, self._errors, self._templates = Filings(filed), errors, templates
 
     def _file_at(self, path: str, error: Problem | None) -> Filed | None:
-        """None when no request lies there."""
+        """None if the path has no request."""
         document = self._repository.documents.get(path)
         if isinstance(document, GPR):
             return self._file(document, error)
@@ -375,9 +379,9 @@ class Desired:
         return Filed(None, _sentence(error))
 
     def _file_unread(self, entry: Entry) -> Filed:
-        """What a file that was left unread says; nothing is wrong with it."""
+        """The filing of an unread file; such a file has no problems."""
         outcome = self._read([entry])[entry.path]
-        assert isinstance(outcome, GPR), "what was kept of it is of this very content"
+        assert isinstance(outcome, GPR), "the note is about exactly this content"
         return self._file(outcome, None)
 
     def _file(self, document: GPR, error: Problem | None) -> Filed:
@@ -392,7 +396,7 @@ class Desired:
 
 
 def _differing(old: Mapping[str, object], new: Mapping[str, object]) -> set[str]:
-    """Keys whose values are not the same."""
+    """Keys whose values differ."""
     return {key for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
 
 

@@ -1,6 +1,6 @@
-"""A large change of main is read in portions before it counts, so that no cycle waits for all of it.
+"""Reads a large change of main in portions before it counts, so that no cycle waits for all of it.
 
-What is read goes into the cache of documents; the update that follows finds it there and costs no more than its rules.
+The documents go into the document cache; the update that follows finds them there and only applies its rules.
 
 Held by tests/reconciler/documents/test_read_ahead.py.
 """
@@ -14,13 +14,13 @@ from reconciler.store.store_port import REGULAR_MODE, Contents, Entry
 from schemas.errors import UserError
 
 PORTION = 1000
-"""Files that are read in one portion: about a second."""
+"""Files read in one portion: about a second."""
 MAX_DOCUMENTS = 200_000
-"""Files of one change that are looked at; more is refused before anything is read."""
+"""Most files of one change; a larger change is refused before anything is read."""
 
 
 class Ahead:
-    """The change that comes next. One owner."""
+    """The next change. One owner."""
 
     def __init__(
         self, store: Contents, cache: DocumentCache, read: Callable[[Sequence[Entry]], object]
@@ -29,22 +29,27 @@ class Ahead:
         self._store, self._cache, self._read = store, cache, read
         self._between: tuple[str | None, str] | None = None
         self._found: Sequence[Entry] = ()
-        self._of: str | None = None  # the commit whose files are read
-        self._left: list[Entry] = []  # those that are not read yet
-        self._done: set[str | None] = set()  # blobs that were read, whether the cache keeps them or not
+        self._of: str | None = None  # the commit whose files are being read
+        self._left: list[Entry] = []  # those not read yet
+        self._done: set[str | None] = set()  # blobs that were read, cached or not
 
     def changes(self, since: str | None, commit: str) -> Sequence[Entry]:
-        """What differs between two commits. Raises UserError `TooManyFiles`."""
+        """The difference between two commits. Raises UserError `TooManyFiles`."""
         if self._between != (since, commit):
             found = self._store.diff(since, commit)
             if len(found) > MAX_DOCUMENTS:
-                text = f"main changes {len(found)} files at once, at most {MAX_DOCUMENTS} are read; split the change"
+                text = (
+                    f"main changes {len(found)} files at once, but at most {MAX_DOCUMENTS} are allowed; "
+                    "split the change"
+                )
                 raise UserError(text, "TooManyFiles")
             self._between, self._found = (since, commit), found
         return self._found
 
     def has_more(self, commit: str, entries: Callable[[], Iterable[Entry]]) -> bool:
-        """Read one portion of these, which lead to that commit; True while there is more. A small change has none."""
+        """Reads one portion of these entries, which lead to that commit; True if more remain. False for a
+        small change.
+        """
         if self._of != commit:
             self._of, self._left = commit, self._unread(entries())
         portion, self._left = self._left[:PORTION], self._left[PORTION:]
@@ -54,11 +59,11 @@ class Ahead:
         return bool(self._left)
 
     def over(self) -> None:
-        """The change counts."""
+        """The change is in force."""
         self._between, self._found, self._of, self._left, self._done = None, (), None, [], set()
 
     def _unread(self, entries: Iterable[Entry]) -> list[Entry]:
-        """Nothing where one portion is enough: the update reads that itself."""
+        """Empty if one portion suffices: the update reads it itself."""
         files = [
             e for e in entries if e.oid is not None and e.mode == REGULAR_MODE and e.oid not in self._done
         ]

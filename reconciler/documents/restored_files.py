@@ -1,8 +1,8 @@
-"""The file of a request as it counts, where main has none, or one that nobody can read.
+"""Restores the file of a request as it counts if it is missing or unreadable on main.
 
-A request lives on what was accepted of its file. When the file is gone or broken, this is what goes back: the file as
-main had it last where it says just what counts, with its comments, else the accepted spec with the labels it had.
-A place that an admin gave it (`move`) is left out: a member may not write it, and a lease has no place in the queue.
+A request keeps the terms accepted from its file. If the file is gone or broken, it is restored from main's
+last version if that says exactly what counts (this keeps comments), else from the accepted spec and labels.
+An admin's `move` is left out: a member may not write it, and a lease has no queue position.
 
 Held by tests/reconciler/documents/test_restored_files.py.
 """
@@ -23,18 +23,18 @@ from schemas.status.gpr_status import HOLDING, GPRStatus
 
 EARLY_RELEASE = ("spec", "earlyRelease")
 MOST_STEPS = 20
-"""Changes of one file in which its last readable content is looked for."""
+"""Changes of one file that are searched for its last readable content."""
 _BLANKS: tuple[object, ...] = (None, {}, [])
 
 
 def readable(path: str, data: bytes | None) -> GPR | None:
-    """The request that a file holds; None where nobody can read it, or there is none."""
+    """The request in a file; None if it is unreadable or missing."""
     found = None if data is None else read_document(path, data)
     return found if isinstance(found, GPR) else None
 
 
 def says(document: GPR | None, templates: Mapping[str, Wish]) -> RequestSpec | None:
-    """What a file asks for, template included; None: nothing that one could go by."""
+    """What a file asks for, template included; None: unusable."""
     if document is None:
         return None
     named = document.spec.template
@@ -45,7 +45,7 @@ def says(document: GPR | None, templates: Mapping[str, Wish]) -> RequestSpec | N
 
 
 def counts_as_it_is(said: RequestSpec | None, status: GPRStatus) -> bool:
-    """Whether a file that says this says what counts: of one that holds nodes, at least all of its terms."""
+    """True if a file with this spec says what counts; for a lease, all of its terms."""
     if said is None:
         return False
     if status.phase in HOLDING:
@@ -54,7 +54,7 @@ def counts_as_it_is(said: RequestSpec | None, status: GPRStatus) -> bool:
 
 
 def as_it_counts(key: str, last: bytes | None, accepted: RequestSpec, templates: Mapping[str, Wish]) -> bytes:
-    """The file of `slice/name`; `last` is what main had of it last that reads well (None: nothing is known)."""
+    """The file of `slice/name`; `last` is main's last readable content (None: unknown)."""
     document = readable(gpr_path(*key.split("/")), last)
     if last is not None and says(document, templates) == accepted:
         return with_field(last, ("spec", "move"), None) if accepted.move else last
@@ -73,21 +73,21 @@ def _written(key: str, accepted: RequestSpec, labels: Mapping[str, str]) -> byte
 
 
 def ending(key: str, there: bytes | None, counts: bytes | None) -> bytes | None:
-    """The file with earlyRelease: what is there, if it reads well, else what `counts`; None: neither is known."""
+    """The file with earlyRelease: based on `there` if readable, else on `counts`; None: neither is usable."""
     base = there if readable(gpr_path(*key.split("/")), there) is not None else counts
     return None if base is None else with_field(base, EARLY_RELEASE, True)
 
 
 def ends(path: str, data: bytes | None) -> bool:
-    """Whether a file asks for the end of its request: then nothing else in it matters."""
+    """True if a file ends its request: then nothing else in it matters."""
     document = readable(path, data)
     return document is not None and document.spec.early_release
 
 
 def last_read(store: Store, commit: str, path: str) -> bytes | None:
-    """The last content of a file, at that commit of main or before it, that reads as a request; None: none is known.
+    """The last content of a file that is a readable request, at that commit or before; None: none found.
 
-    Costs the commits back to it.
+    Reads the commits back to it.
     """
     at: str | None = commit
     for _ in range(MOST_STEPS):

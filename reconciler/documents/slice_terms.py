@@ -1,4 +1,4 @@
-"""What each slice is in each cluster, from the documents in force and the leases committed. Pure."""
+"""The terms of each slice in each cluster, from the documents in force and the committed leases. Pure."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def assigned(cluster: str, facts: Facts) -> dict[str, GPRStatus]:
 
 
 def slices_in(cluster: str, wanted: Wanted, holding: Mapping[str, GPRStatus]) -> dict[str, SliceSpec]:
-    """Slices that belong there: those that name the cluster, and those that still hold nodes of it."""
+    """Slices of a cluster: those that list the cluster, and those that still hold nodes of it."""
     used = {status.accepted_spec.slice for status in holding.values()}
     return {name: spec for name, spec in wanted.slices.items() if cluster in spec.clusters or name in used}
 
 
 def terms_in(cluster: str, wanted: Wanted, facts: Facts) -> tuple[SliceTerms, ...]:
-    """The terms of every slice that belongs to that cluster, by name."""
+    """The terms of every slice of that cluster, by name."""
     spec, holding = wanted.clusters.get(cluster), assigned(cluster, facts)
     is_paused = spec is not None and spec.paused
     held = _gpus_held(holding, wanted)
@@ -45,9 +45,9 @@ def terms_in(cluster: str, wanted: Wanted, facts: Facts) -> tuple[SliceTerms, ..
 
 
 def _most_gpus(slice_: SliceSpec, held: int) -> int | None:
-    """The quota, or what an admin approved beyond it; no quota, or one of 0, binds no pod.
+    """The quota, or what an admin approved beyond it; without a quota, or with 0, pods are not limited.
 
-    Pods of a slice without nodes have to wait as Pending; a bound of 0 would have them refused.
+    Pods of a slice without nodes must stay Pending; a limit of 0 would refuse them.
     """
     quota = 0 if slice_.quota is None else slice_.quota.gpus or 0
     return max(quota, held) if quota else None

@@ -1,12 +1,12 @@
-"""Which requests that are over are left unread: nothing is wrong with their files, and nothing is to be done.
+"""Which finished requests' files need not be read: they have no problems and need no action.
 
-Both follow from contents alone: of the file on main, of the record on the status branch, and of all the documents that
-rules of requests read (its surroundings: the project, clusters, templates and the slice). What an earlier process life
-found of these contents holds for the same contents again, so it is kept beside the record's blob; where any of them is
-another, or an approval of the request lies there, the file is read.
+Both follow from contents alone: the file on main, the record on the status branch, and all documents that the
+rules of requests read (the surroundings: project, clusters, templates, slice). What an earlier process found
+for these contents is still true for the same contents, so it is kept beside the record's blob; if any of them
+changed, or the request has an approval, the file is read.
 
-Held by tests/reconciler/documents/test_unread_files.py: with what was kept and without it the same is in force,
-wrong and decided.
+Held by tests/reconciler/documents/test_unread_files.py: with and without notes, the documents, problems and
+decisions are the same.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ _OF_ALL = ("clusters/", "templates/", "requests/")
 
 
 def is_request(path: str) -> bool:
-    """Whether the file of a request belongs there."""
+    """True if the path is that of a request's file."""
     return path.startswith("slices/") and path.count("/") == 3 and path.split("/")[2] == "gprs"
 
 
 def key_of(path: str) -> str:
-    """`slice/name` of the request whose file belongs there."""
+    """`slice/name` of the request whose file has this path."""
     _, slice_, _, file = path.split("/")
     return f"{slice_}/{file.removesuffix('.yaml')}"
 
 
 def recorded(requests: Container[str]) -> Callable[[str], bool]:
-    """Whether the request of a file is among these, which were accepted before (see `Repository.is_recorded`)."""
+    """Whether a file's request is among these, which were accepted before (see `Repository.is_recorded`)."""
     return lambda path: is_request(path) and key_of(path) in requests
 
 
 class Surroundings:
-    """The documents around requests, by one word for each slice: another word, another content."""
+    """The documents around requests, as one digest per slice: another content gives another digest."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
-        """`entries` are all of the tree that counts."""
+        """`entries` are all entries of the tree that counts."""
         common, self._slices, self._approved = [], dict[str, str](), set[str]()
         for entry in entries:
             if entry.path == PROJECT or entry.path.startswith(_OF_ALL):
@@ -56,14 +56,13 @@ class Surroundings:
         self._words: dict[str, str] = {}
 
     def word(self, slice_: str) -> str:
-        """Of one slice."""
         if slice_ not in self._words:
             text = f"{self._slices.get(slice_)}\n{self._common}"
             self._words[slice_] = hashlib.sha256(text.encode()).hexdigest()[:32]
         return self._words[slice_]
 
     def note(self, entry: Entry) -> str | None:
-        """What is kept of a file with which nothing is wrong; None where somebody said something of its request."""
+        """The note for a file without problems; None if the request has an approval."""
         key = key_of(entry.path)
         slice_ = key.partition("/")[0]
         return None if key in self._approved else f"{entry.oid} {self.word(slice_)}"
@@ -71,7 +70,7 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """The files of one tree that are left unread, and what of a change has to be read."""
+    """The unread files of one tree, and which changed files have to be read."""
 
     paths: frozenset[str] = frozenset()
     around: Surroundings | None = None
@@ -85,7 +84,7 @@ class LeftOut:
         notes: Mapping[str, str],
         besides: Collection[str],
     ) -> LeftOut:
-        """After a change that leads to `tree`; `notes` are what was kept of files, `besides` are read anyway."""
+        """After a change that leads to `tree`; `notes` are earlier notes, `besides` are read anyway."""
         moved = {entry.path for entry in changed}
         around = None if self.around is None or not all(map(is_request, moved)) else self.around
         around = Surroundings(tree.values()) if around is None else around
@@ -104,7 +103,7 @@ class LeftOut:
 
 
 def _woken(unread: Collection[str], changed: Iterable[str]) -> set[str]:
-    """Those among the unread files whose surroundings have changed."""
+    """The unread files whose surroundings changed."""
     slices, requests = set[str](), set[str]()
     for path in changed:
         parts = path.split("/")
@@ -120,7 +119,7 @@ def _woken(unread: Collection[str], changed: Iterable[str]) -> set[str]:
 
 
 def is_quiet(path: str, repository: Repository) -> bool:
-    """Whether nothing is wrong with that request's file, and its rules read nothing beyond its surroundings."""
+    """True if the request's file has no problems, and its rules read nothing beyond its surroundings."""
     document = repository.documents.get(path)
     if not isinstance(document, GPR) or document.spec.template or not repository.is_clean(path):
         return False

@@ -1,6 +1,6 @@
-"""What became of every request for a slice, and what its person does next. Pure.
+"""What became of every request for a slice, and its requester's next step. Pure.
 
-A request that counts is a slice (docs/decisions/011); nothing is made here. Held by
+A request that counts is a slice (docs/decisions/011); nothing is created here. Held by
 tests/reconciler/documents/test_workspace_outcomes.py.
 """
 
@@ -21,13 +21,13 @@ TOLD = {
     WorkspacePhase.READY: EventReason.WORKSPACE_READY,
     WorkspacePhase.INVALID: EventReason.WORKSPACE_INVALID,
 }
-"""Phases of which somebody waits to hear."""
+"""Phases that are reported to the requester."""
 
 
 def workspace_turn(
     facts: Facts, wanted: Wanted, now: datetime
 ) -> tuple[dict[str, WorkspaceRecord], tuple[Event, ...]]:
-    """The record of every request for a slice, and what to tell; `facts.trust` says which of them are held."""
+    """The record of every request for a slice, and its events; `facts.trust` says which of them are held."""
     held = held_requests(facts.trust)
     records: dict[str, WorkspaceRecord] = {}
     told: list[Event] = []
@@ -44,7 +44,7 @@ def workspace_turn(
 
 
 def held_requests(trust: TrustRecord | None) -> dict[str, HeldChange]:
-    """Changes of requests for slices that nobody with the right to them stands behind, by name."""
+    """Changes of slice requests that are held, by name."""
     found = {}
     for change in trust.held if trust is not None else ():
         rule = rule_of(change.path)
@@ -56,7 +56,7 @@ def held_requests(trust: TrustRecord | None) -> dict[str, HeldChange]:
 def _standing(name: str, wanted: Wanted, held: HeldChange | None) -> tuple[WorkspacePhase, str]:
     asked = wanted.workspaces.get(name, Workspace(None))
     if name in wanted.slices and asked.has_own_file:
-        text = f"{slice_path(name)} counts; {workspace_path(name)} does nothing any more and may be removed"
+        text = f"{slice_path(name)} counts; {workspace_path(name)} has no effect any more and may be removed"
         return WorkspacePhase.SUPERSEDED, text
     if held is not None and held.authorised is None:
         return WorkspacePhase.PENDING_APPROVAL, _pending(name, wanted)
@@ -68,21 +68,21 @@ def _standing(name: str, wanted: Wanted, held: HeldChange | None) -> tuple[Works
 def _pending(name: str, wanted: Wanted) -> str:
     admins = ", ".join(person.email for person in wanted.project.admins)
     return (
-        f"slice {name} waits for an admin ({admins}), who merges the request with a commit of their own or, "
+        f"slice {name} waits for an admin ({admins}): the admin merges the request with a commit of their own or, "
         f"once it is on main, runs `egs resubmit {workspace_path(name)}`"
     )
 
 
 def _ready(name: str, spec: WorkspaceRequestSpec) -> str:
     return (
-        f"slice {name} is there, in namespace {', '.join(spec.namespaces)} of {', '.join(spec.clusters)}; "
-        f"{spec.requester.email} owns it and goes on with `egs gpr create {name}/NAME` for nodes and "
+        f"slice {name} is ready, in namespace {', '.join(spec.namespaces)} of {', '.join(spec.clusters)}; "
+        f"{spec.requester.email} owns it and can run `egs gpr create {name}/NAME` for nodes and "
         f"`egs kubeconfig {name} --cluster {spec.clusters[0]}` for access"
     )
 
 
 def _left_out(asked: Workspace, held: HeldChange | None) -> str:
-    """What of the file as it reads now does not count beside what is in force."""
+    """The part of the current file that does not count, besides what is in force."""
     if held is not None:
         return f"; a later change of it does not count: {held.message}"
     return f"; its file as it reads now does not count: {asked.problem}" if asked.problem else ""

@@ -1,7 +1,7 @@
-"""Change one field in a person's YAML file and leave every other byte as it is. Pure.
+"""Changes one field in a person's YAML file and leaves every other byte as it is. Pure.
 
-Only the lines of the field are touched, so comments, order and quoting stay. The result is read back: where the
-edit does not give exactly the intended data, the document is written anew as a whole, which loses comments only.
+Only the lines of the field are touched, so comments, order and quoting stay. The result is read back: if the
+edit does not give exactly the intended data, the whole document is written again, losing only comments.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from schemas.reading.strict_yaml import Refused, load
 from schemas.reading.yaml_text import dump
 
 Field = tuple[str, ...]
-"""Where a value lies: `("spec", "network", "rdma")`."""
+"""Path of a value: `("spec", "network", "rdma")`."""
 
 _BARE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_./+@%-]*")
-"""Texts that need no quotes inside `[…]` and `{…}`, unless they read as something else."""
+"""Texts that need no quotes inside `[…]` and `{…}`, unless YAML would read them as another type."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """Replace the characters [begin, end) by `text`."""
+    """Replaces the characters [begin, end) by `text`."""
 
     begin: int
     end: int
@@ -51,7 +51,7 @@ def with_field(data: bytes, field: Field, value: Any) -> bytes:
 
 
 def reads_as(data: bytes, intended: Any) -> bool:
-    """Whether the bytes mean exactly that."""
+    """True if the bytes parse to exactly that."""
     try:
         return bool(load(data) == intended)
     except Refused:
@@ -59,7 +59,7 @@ def reads_as(data: bytes, intended: Any) -> bool:
 
 
 def _set(document: Any, field: Field, value: Any) -> Any:
-    """The same data with the field set; what was no mapping on the way becomes one."""
+    """The same data with the field set; non-mappings on the path become mappings."""
     changed = deepcopy(document)
     inner = changed
     for step in field[:-1]:
@@ -76,7 +76,7 @@ def _set(document: Any, field: Field, value: Any) -> Any:
 
 
 def _cut(text: str, mapping: MappingNode, field: Field, value: Any) -> _Cut | None:
-    """The one cut that sets the field; None when there is nothing to do."""
+    """The one replacement that sets the field; None if nothing changes."""
     key, rest = field[0], field[1:]
     pair = next((pair for pair in mapping.value if pair[0].value == key), None)
     if rest and pair is not None and isinstance(pair[1], MappingNode):
@@ -98,7 +98,7 @@ def _replaced(text: str, pair: tuple[Node, Node], value: Any) -> _Cut:
         return _Cut(old.start_mark.index, old.end_mark.index, _inline(value, in_flow=False))
     if getattr(old, "flow_style", False):
         return _Cut(old.start_mark.index, old.end_mark.index, _inline(value, in_flow=False))
-    # A value on lines of its own, or none at all: what comes after the key's colon gives way.
+    # A value on its own lines, or no value: everything after the key's colon is replaced.
     colon = text.index(":", key.end_mark.index) + 1
     end = max(colon, last_character(text, old))
     return _Cut(colon, end, f" {_inline(value, in_flow=False)}")
@@ -127,7 +127,9 @@ def _removed(text: str, mapping: MappingNode, pair: tuple[Node, Node]) -> _Cut |
 
 
 def last_character(text: str, node: Node) -> int:
-    """Where the last character of a value ends; a block's own end mark lies behind the comments after it."""
+    """The position of a value's last character; YAML's end mark of a block is after the comments that follow
+    it.
+    """
     if isinstance(node, ScalarNode) or getattr(node, "flow_style", False) or not node.value:
         end = int(node.end_mark.index)
         return len(text[:end].rstrip()) if isinstance(node, ScalarNode) and node.style in ("|", ">") else end
@@ -140,7 +142,7 @@ def last_character(text: str, node: Node) -> int:
 
 
 def _has_value(entry: Any) -> bool:
-    """False for a key with nothing behind it, whose value stands nowhere in particular."""
+    """False for a key without a value, which has no position."""
     value = entry[1] if isinstance(entry, tuple) else entry
     return bool(value.value) or value.start_mark.index < value.end_mark.index
 

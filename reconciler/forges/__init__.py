@@ -1,1 +1,1 @@
-"""The pull-request side of a repository: one port, and an adapter for each kind of forge."""
+"""The pull-request side of a repository: one port, and a driver per kind of forge."""

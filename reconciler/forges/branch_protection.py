@@ -1,4 +1,4 @@
-"""What of the protection that docs/security.md asks for a forge does not have in force for a branch. Pure.
+"""Which of the protections required by docs/security.md a forge lacks for a branch. Pure.
 
 Held by tests/reconciler/forges/test_branch_protection.py.
 """
@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from reconciler.forges.json_fields import Row
 
 CHECK = "egs/check"
-"""Context of the commit status that has to be green before a merge."""
+"""Context of the commit status that must pass before a merge."""
 
 
 def github_lacks(branch: str, rules: Sequence[Row], older: Row | None) -> tuple[str, ...]:
-    """By the rules in force for the branch, and by its older protection where that can be read."""
+    """According to the rules in force for the branch, and its classic protection if readable."""
     kinds = {row.text("type") for row in rules}
     pulls = [row.row("parameters") for row in rules if row.text("type") == "pull_request"]
     reviews = older.maybe_row("required_pull_request_reviews") if older is not None else None
@@ -44,7 +44,7 @@ def _allows(older: Row | None, name: str) -> bool:
 
 
 def gitlab_lacks(branch: str, project: Row, protected: Row | None) -> tuple[str, ...]:
-    """By the protected branch and the project's settings."""
+    """According to the protected branch and the project's settings."""
     pushers = [] if protected is None else protected.rows("push_access_levels")
     return _sentences(
         branch,
@@ -52,7 +52,7 @@ def gitlab_lacks(branch: str, project: Row, protected: Row | None) -> tuple[str,
         deletes=protected is None,
         skips_pulls=protected is None or any(_may_push(row) for row in pushers),
         skips_check=not project.flag("only_allow_merge_if_pipeline_succeeds"),
-        keeps_approvals=False,  # an approval that is older than the last push does not count here
+        keeps_approvals=False,  # an approval older than the last push does not count here
     )
 
 
@@ -61,7 +61,7 @@ def _may_push(level: Row) -> bool:
 
 
 def gitea_lacks(branch: str, rule: Row | None) -> tuple[str, ...]:
-    """By the rule of that name."""
+    """According to the rule of that name."""
     return _sentences(
         branch,
         rewrites=rule is None or rule.flag("enable_force_push"),
@@ -84,10 +84,10 @@ def _sentences(
     keeps_approvals: bool,
 ) -> tuple[str, ...]:
     found = {
-        f"{branch} may be rewritten: forbid force pushes to it": rewrites,
-        f"{branch} may be deleted: protect it": deletes,
-        f"{branch} may be pushed to directly: require pull requests": skips_pulls,
-        f"a change may be merged into {branch} although {CHECK} failed: require that status": skips_check,
-        f"approvals stay when more is pushed to a pull request for {branch}: have them dismissed": keeps_approvals,
+        f"{branch} can be rewritten: forbid force pushes to it": rewrites,
+        f"{branch} can be deleted: protect it": deletes,
+        f"{branch} can be pushed to directly: require pull requests": skips_pulls,
+        f"a change can be merged into {branch} although {CHECK} failed: require that status": skips_check,
+        f"approvals stay after further pushes to a pull request for {branch}: have them dismissed": keeps_approvals,
     }
     return tuple(sentence for sentence, lacks in found.items() if lacks)

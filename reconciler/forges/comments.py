@@ -1,4 +1,4 @@
-"""What is said on a forge, and when it need not be said again."""
+"""Posts on a forge, and avoids repeating them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from reconciler.forges.json_fields import Row
 from schemas.errors import Fault
 
 LONGEST_DESCRIPTION = 140
-"""Characters of a commit status: what the strictest forge takes."""
+"""Characters of a commit status: the strictest forge's limit."""
 LONGEST_COMMENT = 60_000
-"""Characters of a comment: what the strictest forge takes, less some."""
-CUT_OFF = "\n\n… the rest is left out: the comment would be too long. `egs check-pr` prints all of it."
+"""Characters of a comment: slightly below the strictest forge's limit."""
+CUT_OFF = "\n\n… the rest is omitted, because the comment would be too long. `egs check-pr` prints all of it."
 MOST_KEPT = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One commit status as it stands."""
+    """The present content of one commit status."""
 
     state: CommitState
     description: str
@@ -31,12 +31,14 @@ class Said:
 
 @dataclass(slots=True)
 class Posted:
-    """What this process knows to stand on the forge; the oldest is forgotten first, and then looked up again."""
+    """What this process knows to be on the forge; the oldest entries are dropped, and looked up again if
+    needed.
+    """
 
     statuses: OrderedDict[tuple[str, str], Said] = field(default_factory=OrderedDict)  # by commit, context
 
     def note_status(self, commit: str, context: str, said: Said) -> None:
-        """It stands so now."""
+        """Records the present status."""
         self.statuses[commit, context] = said
         while len(self.statuses) > MOST_KEPT:
             self.statuses.popitem(last=False)
@@ -44,17 +46,17 @@ class Posted:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Where a forge has the comments of pull requests."""
+    """API paths of pull request comments."""
 
-    listing: Callable[[int], str]  # path of those of one pull request
-    one: Callable[[int, int], str]  # path of one of them, by pull request and id
-    verb: Literal["PATCH", "PUT"]  # that changes one
-    is_own: Callable[[Row], bool]  # tells ours: anybody may write the marker
+    listing: Callable[[int], str]  # path of the comments of one pull request
+    one: Callable[[int, int], str]  # path of one comment, by pull request and id
+    verb: Literal["PATCH", "PUT"]  # the method to change one
+    is_own: Callable[[Row], bool]  # identifies our own: anyone may write the marker
     asked: Mapping[str, str] = field(default_factory=dict)
 
 
 class Comments:
-    """Our one comment on each pull request, known by a line of it."""
+    """Our single comment on each pull request, identified by a marker line."""
 
     def __init__(self, api: Api, where: Where) -> None:
         self._api, self._where = api, where
@@ -64,7 +66,7 @@ class Comments:
         """See `port.Forge.put_comment`."""
         text = commented(body)
         found = self._found(number, marker)
-        if found is not None and found[1].strip() == text.strip():  # some forges trim what they keep
+        if found is not None and found[1].strip() == text.strip():  # some forges trim comments
             return
         made = None if found is None else self._changed(number, found[0], text)
         if made is None:
@@ -72,7 +74,7 @@ class Comments:
         self._keep(number, marker, made.number("id"), text)
 
     def _found(self, number: int, marker: str) -> tuple[int, str] | None:
-        """Its id and text; looked for once."""
+        """Its id and text; looked up once."""
         if (number, marker) not in self._known:
             for row in self._api.rows(self._where.listing(number), self._where.asked):
                 body = row.maybe_text("body").replace("\r\n", "\n")
@@ -82,7 +84,7 @@ class Comments:
         return self._known.get((number, marker))
 
     def _changed(self, number: int, comment: int, text: str) -> Row | None:
-        """None when somebody deleted it, or it was not ours after all."""
+        """None if it was deleted, or was not ours after all."""
         try:
             return self._api.send(self._where.verb, self._where.one(number, comment), {"body": text})
         except Fault as fault:
@@ -97,11 +99,11 @@ class Comments:
 
 
 def described(text: str) -> str:
-    """A description as every forge takes it."""
+    """A description within every forge's limits."""
     line = " ".join(text.split())
     return line if len(line) <= LONGEST_DESCRIPTION else line[: LONGEST_DESCRIPTION - 1] + "…"
 
 
 def commented(body: str) -> str:
-    """A comment as every forge takes it."""
+    """A comment within every forge's limits."""
     return body if len(body) <= LONGEST_COMMENT else body[: LONGEST_COMMENT - len(CUT_OFF)] + CUT_OFF

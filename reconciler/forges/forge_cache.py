@@ -1,8 +1,7 @@
-"""A forge that is not asked twice for what cannot change any more: merged pull requests, contents at a commit.
+"""Caches a forge's answers that can no longer change: merged pull requests, contents at a commit.
 
-Approvals, open pull requests and everything that was not there are asked anew each time. Forges know a moment later
-what came to a branch: a commit of which one knows nothing is a fault at first, and belongs to nobody only when that
-stays so.
+Approvals, open pull requests and missing objects are queried each time. Forges process a push with a delay:
+an unknown commit is a fault at first, and counts as belonging to no pull request only if it stays unknown.
 
 Held by tests/reconciler/forges/test_forge_cache.py.
 """
@@ -20,16 +19,16 @@ from reconciler.forges.forge_port import Account, CommitState, Committer, Forge,
 from schemas.errors import Fault
 
 MOST = 4096
-"""Answers kept; the one that was not used for longest goes first."""
+"""Cached answers; the least recently used one is dropped first."""
 
 PATIENCE = timedelta(minutes=2)
-"""How long a forge may take to know how a commit came to its branch."""
+"""How long a forge may take to know a commit's origin."""
 
 T = TypeVar("T")
 
 
 class Remembering:
-    """`port.Forge` on another one."""
+    """`port.Forge` with a cache."""
 
     def __init__(self, forge: Forge, clock: Clock) -> None:
         self._forge, self._clock = forge, clock
@@ -66,14 +65,14 @@ class Remembering:
         return self._once(("blob", commit, path), ask, lambda oid: oid is not None)
 
     def pusher_of(self, branch: str, commit: str) -> Account | None:
-        """See `port.Forge.pusher_of`. Fault `NotKnownYet` in place of None for a commit first asked for lately."""
+        """See `port.Forge.pusher_of`. Fault `NotKnownYet` instead of None for a recent commit."""
         ask = partial(self._forge.pusher_of, branch, commit)
         found = self._once(("pusher", branch, commit), ask, lambda account: account is not None)
         if found is None:
             now = self._clock.now()
             first = self._once(("first", branch, commit), lambda: now, lambda _: True)
             if now < first + PATIENCE:
-                text = f"the forge does not know yet how {commit[:12]} came to {branch}; it is asked again for a while"
+                text = f"the forge does not know yet how {commit[:12]} got to {branch}; retrying for a while"
                 raise Fault(text, "NotKnownYet")
         return found
 
@@ -102,7 +101,7 @@ class Remembering:
         return self._forge.protection(branch)
 
     def _all_merged(self, pulls: Sequence[Pull]) -> bool:
-        """True when all are merged, which they stay; their numbers are known to be from now on."""
+        """True if all are merged, which is final; their numbers are cached as merged."""
         merged = bool(pulls) and all(pull.state == "merged" for pull in pulls)
         for pull in pulls if merged else ():
             self._keep(("merged", pull.number), True)

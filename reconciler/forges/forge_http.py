@@ -1,7 +1,8 @@
-"""Speak HTTP with a forge. Everything that comes back is hostile until it was checked.
+"""HTTP client for a forge. Every answer is untrusted until checked.
 
-The token is read from its file for each call, sent to the one host that the address names, and is in no text. Answers
-are bounded in size and time; redirects are followed within that host only. `http://` is for loopback alone.
+The token is read from its file for each call, sent only to the configured host, and appears in no text.
+Answers are limited in size and time; redirects are followed within that host only. `http://` is for loopback
+only.
 
 Held by tests/reconciler/forges/test_forge_http.py.
 """
@@ -30,11 +31,11 @@ from reconciler.timekeeping.date_header import heard_in
 from schemas.errors import Fault, UserError
 
 TIMEOUT = httpx.Timeout(10.0, connect=4.0)
-"""For each step of a call: to connect, to be answered, between two pieces of an answer."""
+"""For each step of a call: connecting, waiting for the answer, between two parts of it."""
 SLOW_S = 1.0
-"""A call that fails after more than this counts as one that was not answered in time."""
+"""A failed call that took longer than this counts as a timeout."""
 MOST_TIME_S = 60.0
-"""For one answer in all."""
+"""For one whole answer."""
 MOST_ANSWER = 8 << 20
 """Bytes of one answer."""
 MOST_TOKEN = 4096
@@ -43,16 +44,18 @@ PAGE = 100
 MOST_PAGES = 30
 REDIRECTS = 3
 KEPT_BYTES = 64 << 20
-"""Of all answers with an ETag, which are kept for conditional requests. A page of a hundred pull requests has 2 MB."""
+"""Total size of cached answers with an ETag, for conditional requests. A page of a hundred pull requests has
+2 MB.
+"""
 LONGEST_PAUSE = timedelta(hours=1)
-"""However long a forge asks to be left alone."""
+"""Upper limit for a pause requested by a forge."""
 SHORTEST_PAUSE = timedelta(seconds=30)
 WINDOW = timedelta(seconds=30)
-"""The stretch of time of which `Api.patience` is a part."""
+"""The time window for `Api.patience`."""
 _REDIRECTING = frozenset({301, 302, 307, 308})
 _PASSING = frozenset({500, 502, 503, 504})
 _HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "egs-gitops"}
-"""Nothing compressed: a small answer must not become a large one."""
+"""No compression: a small answer must not expand into a large one."""
 
 _NEXT = re.compile(r'<([^<>]{1,2000})>;\s*rel="next"')
 
@@ -61,7 +64,7 @@ Params = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One answer that was read to its end."""
+    """One complete answer."""
 
     status: int
     headers: httpx.Headers
@@ -70,19 +73,19 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """An answer that the forge may say has not changed."""
+    """A cached answer for a conditional request."""
 
     etag: str
-    body: bytes  # as it came: what is read of it takes ten times the memory
+    body: bytes  # as received: the parsed form takes ten times the memory
     links: str
 
 
 @dataclass(slots=True)
 class Api:
-    """One forge's API below `base`. Raises UserError `BadForge` when made with an address that cannot be one.
+    """One forge's API below `base`. Raises UserError `BadForge` for an invalid address.
 
-    `patience` is the time that calls may take in each `WINDOW`, for whoever has other things to do: what is asked
-    beyond it is `RateLimited` until the next. None: as long as they take.
+    `patience` is the total time of calls in each `WINDOW`, for callers with other work: further calls are
+    `RateLimited` until the next window. None: unlimited.
     """
 
     base: str
@@ -90,41 +93,41 @@ class Api:
     clock: Clock
     patience: timedelta | None = None
     heard: Callable[[Heard], None] = lambda _: None
-    """Told what the forge's clock says with each of its answers."""
+    """Called with the forge's clock in each of its answers."""
     _client: httpx.Client = field(init=False)
     _kept: OrderedDict[str, _Kept] = field(default_factory=OrderedDict)
     _kept_bytes: int = 0
     _paused: datetime | None = None
-    _silent: datetime | None = None  # until then
+    _silent: datetime | None = None  # end of the pause
     _silence: timedelta | None = None  # the last one, while it does not answer in time
-    _window: datetime | None = None  # its end
-    _spent_s: float = 0.0  # in it
+    _window: datetime | None = None  # end of the window
+    _spent_s: float = 0.0  # within it
 
     def __post_init__(self) -> None:
         url = _checked(self.base)
         self.base = str(url).rstrip("/")
-        # A proxy of the environment is for the world outside.
+        # A proxy from the environment is for external hosts.
         outside = not _is_loopback(url.host)
         self._client = httpx.Client(timeout=TIMEOUT, follow_redirects=False, trust_env=outside)
 
     def get(self, path: str, params: Params | None = None) -> Json | None:
-        """What is there; None: nothing is (404). Conditional where the forge gives ETags."""
+        """The content; None: not found (404). Conditional if the forge gives ETags."""
         return self._got(path, self._url(path, params))[0]
 
     def row(self, path: str, params: Params | None = None) -> Row | None:
-        """One object; None: there is none."""
+        """One object; None: not found."""
         found = self.get(path, params)
         return None if found is None else Row.of(found, path)
 
     def the_row(self, path: str, params: Params | None = None) -> Row:
-        """One object that must be there: Fault `ForgeRefused` otherwise."""
+        """One object that must exist: otherwise Fault `ForgeRefused`."""
         found = self.row(path, params)
         if found is None:
             self._refused("GET", path, Reply(404, httpx.Headers()))
         return found
 
     def rows(self, path: str, params: Params | None = None, most_pages: int = MOST_PAGES) -> list[Row]:
-        """The objects of all pages, the first `most_pages` of them; none where the list is not there (404)."""
+        """The objects of all pages, at most `most_pages`; empty if not found (404)."""
         found: list[Row] = []
         asked = {"per_page": str(PAGE), "limit": str(PAGE), **(params or {})}
         url: str | None = self._url(path, asked)
@@ -140,7 +143,7 @@ class Api:
         return found
 
     def _following(self, links: str, count: int, numbered: str) -> str | None:
-        """Where the next page is: where a link of our own host leads (GitHub numbers not all of its lists)."""
+        """The next page: from the link of our own host (some GitHub lists have no page numbers)."""
         if not links:
             return numbered if count >= PAGE else None
         found = _NEXT.search(links)
@@ -153,14 +156,14 @@ class Api:
         return str(target) if _origin(target) == _origin(httpx.URL(self.base)) else numbered
 
     def send(self, method: str, path: str, body: Mapping[str, object]) -> Row:
-        """Write something; never tried twice. Fault `ForgeRefused` when the forge says no."""
+        """Writes; never retried. Fault `ForgeRefused` if the forge refuses."""
         reply = self._call(method, self._url(path, None), {}, json.dumps(body).encode())
         if reply.status >= 300:
             self._refused(method, path, reply)
         return Row.of(_decoded(reply.body, path) if reply.body.strip() else {}, path)
 
     def _got(self, path: str, url: str) -> tuple[Json | None, str]:
-        """The answer, and the links to other pages that came with it."""
+        """The answer, and its links to other pages."""
         kept = self._kept.get(url)
         condition = {} if kept is None else {"If-None-Match": kept.etag}
         reply = self._asked(url, condition)
@@ -185,7 +188,7 @@ class Api:
             self._kept_bytes -= len(self._kept.popitem(last=False)[1].body)
 
     def _asked(self, url: str, headers: Mapping[str, str]) -> Reply:
-        """A GET, once more after trouble that may have passed."""
+        """A GET, retried once after a transient failure."""
         try:
             reply = self._followed(url, headers)
         except Fault as fault:
@@ -205,11 +208,11 @@ class Api:
         raise Fault(f"the forge {self._host} redirects in circles; correct --forge-api", "ForgeRefused")
 
     def _next(self, url: str, reply: Reply) -> str:
-        """Where a redirect leads: never to another host, which would get the token."""
+        """The target of a redirect: never another host, which would get the token."""
         try:
             target = httpx.URL(url).join(reply.headers.get("Location", ""))
         except (httpx.InvalidURL, ValueError) as error:
-            raise Fault(f"the forge {self._host} redirects to no address", "ForgeRefused") from error
+            raise Fault(f"the forge {self._host} redirects without an address", "ForgeRefused") from error
         if _origin(target) != _origin(httpx.URL(self.base)):
             raise Fault(
                 f"the forge {self._host} redirects to another host, which is not followed; correct --forge-api",
@@ -218,7 +221,7 @@ class Api:
         return str(target)
 
     def _call(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None) -> Reply:
-        """One call. Faults `ForgeUnreachable`, `RateLimited`, and `ForgeRefused` for an answer that is too large."""
+        """One call. Faults `ForgeUnreachable`, `RateLimited`, and `ForgeRefused` for an oversized answer."""
         self._rest()
         sent = {**_HEADERS, **headers, **self._authorisation()}
         if body is not None:
@@ -230,7 +233,7 @@ class Api:
                     self.heard(said)
                 reply = Reply(answer.status_code, answer.headers, self._read(answer))
         except httpx.HTTPError as error:
-            # Names that nobody resolves take their time too.
+            # An unresolvable host name takes its time too.
             if isinstance(error, httpx.TimeoutException) or monotonic_s() - begun_s > SLOW_S:
                 self._fall_silent()
             raise self._unreachable(type(error).__name__) from error
@@ -242,7 +245,7 @@ class Api:
 
     def _read(self, answer: httpx.Response) -> bytes:
         if answer.headers.get("Content-Encoding", "identity") != "identity":
-            raise Fault(f"the forge {self._host} answers in an encoding nobody asked for", "ForgeRefused")
+            raise Fault(f"the forge {self._host} answers in an unrequested encoding", "ForgeRefused")
         body, late = bytearray(), monotonic_s() + MOST_TIME_S
         for chunk in answer.iter_raw(1 << 16):
             body += chunk
@@ -256,9 +259,7 @@ class Api:
         return bytes(body)
 
     def _unreachable(self, why: str) -> Fault:
-        return Fault(
-            f"the forge {self._host} cannot be reached ({why}); it is asked again later", "ForgeUnreachable"
-        )
+        return Fault(f"the forge {self._host} cannot be reached ({why}); retrying later", "ForgeUnreachable")
 
     def _fall_silent(self) -> None:
         self._silence = backoff.FORGE.longer(self._silence)
@@ -266,9 +267,7 @@ class Api:
 
     def _rest(self) -> None:
         if self._silent is not None and self.clock.now() < self._silent:
-            raise self._unreachable(
-                f"it did not answer in time, and is left alone until {self._silent:%H:%M:%SZ}"
-            )
+            raise self._unreachable(f"it did not answer in time; pausing until {self._silent:%H:%M:%SZ}")
         now = self.clock.now()
         if self._paused is not None and now < self._paused:
             raise self._limited(self._paused)
@@ -276,17 +275,18 @@ class Api:
             self._window, self._spent_s = now + WINDOW, 0.0
         if self.patience is not None and self._spent_s > self.patience.total_seconds():
             raise RateLimited(
-                f"the forge {self._host} is asked the rest at {self._window:%H:%M:%SZ}", self._window
+                f"the forge {self._host} has used its time for now; continuing at {self._window:%H:%M:%SZ}",
+                self._window,
             )
 
     def _limited(self, until: datetime) -> RateLimited:
         return RateLimited(
-            f"the forge {self._host} allows no more calls for now; it is asked again at {until:%H:%M:%SZ}",
+            f"the forge {self._host} allows no more calls for now; retrying at {until:%H:%M:%SZ}",
             until,
         )
 
     def _note_limits(self, reply: Reply) -> None:
-        """Pause as long as the forge asks for; GitHub says so with 403, everybody else with 429."""
+        """Pauses as long as the forge requests; GitHub answers 403 for this, others 429."""
         headers = reply.headers
         spent = "0" in (headers.get("X-RateLimit-Remaining"), headers.get("RateLimit-Remaining"))
         if reply.status != 429 and not (reply.status == 403 and (spent or "Retry-After" in headers)):
@@ -308,11 +308,11 @@ class Api:
                 text = file.read(MOST_TOKEN + 1).decode("ascii").strip()
         except (OSError, UnicodeDecodeError) as error:
             raise Fault(
-                f"the forge's token cannot be read from {self.token}; see that the file is there and readable",
+                f"the forge's token cannot be read from {self.token}; check that the file exists and is readable",
                 "ForgeRefused",
             ) from error
         if not re.fullmatch(r"[\x21-\x7e]{1,4096}", text):
-            raise Fault(f"{self.token} holds no token: one line is expected", "ForgeRefused")
+            raise Fault(f"{self.token} contains no token: one line is expected", "ForgeRefused")
         return {"Authorization": f"Bearer {text}"}
 
     def _url(self, path: str, params: Params | None) -> str:
@@ -325,21 +325,21 @@ class Api:
     def _refused(self, method: str, path: str, reply: Reply) -> NoReturn:
         what = f"the forge {self._host} answers {reply.status} to {method} {path}"
         if reply.status >= 500:
-            raise Fault(f"{what}; it is asked again later", "ForgeUnreachable")
-        advice = {401: "renew the token", 403: "give the token the right to do that"}.get(
-            reply.status, "see that --forge-repository is right and that the token may see it"
+            raise Fault(f"{what}; retrying later", "ForgeUnreachable")
+        advice = {401: "renew the token", 403: "give the token permission for this"}.get(
+            reply.status, "check that --forge-repository is right and that the token may read it"
         )
         said = _said(reply.body)
         raise Fault(f"{what}{f' ({said})' if said else ''}; {advice}", "ForgeRefused")
 
 
 def quoted(text: str) -> str:
-    """As one segment of a path."""
+    """Quoted as one segment of a path."""
     return quote(text, safe="")
 
 
 def quoted_path(path: str) -> str:
-    """As several segments of a path."""
+    """Quoted as several segments of a path."""
     return quote(path, safe="/")
 
 
@@ -347,7 +347,7 @@ def _checked(base: str) -> httpx.URL:
     try:
         url = httpx.URL(base)
     except (httpx.InvalidURL, ValueError) as error:
-        raise UserError("--forge-api: that is no URL; give https://HOST/…", "BadForge") from error
+        raise UserError("--forge-api: not a URL; give https://HOST/…", "BadForge") from error
     if url.userinfo or url.query or url.fragment:
         raise UserError(
             "--forge-api: give the bare URL; the token has a file of its own (--forge-token)", "BadForge"
@@ -376,7 +376,7 @@ def _decoded(body: bytes, path: str) -> Json:
     try:
         found: Json = json.loads(body, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
-        raise Fault(f"the forge's answer to {path} is no JSON", "ForgeRefused") from error
+        raise Fault(f"the forge's answer to {path} is not JSON", "ForgeRefused") from error
     return found
 
 
@@ -385,7 +385,7 @@ def _no_number(text: str) -> NoReturn:
 
 
 def _said(body: bytes) -> str:
-    """The message of a refusal, as far as it is one line of plain text."""
+    """The message of a refusal, if it is one line of plain text."""
     try:
         answer = json.loads(body)
     except (ValueError, RecursionError):

@@ -1,7 +1,8 @@
-"""What the project needs of a forge, and nothing else. Every answer is read from its API, never from a webhook's body.
+"""What the project needs of a forge, and nothing else. All data comes from its API, never from a webhook's
+body.
 
 Drivers: GitHub, GitLab, Gitea (and Forgejo). Any method may raise `schemas.errors.Fault` (`ForgeUnreachable`,
-`ForgeRefused`, `RateLimited`), whose text holds no token; then nothing is known, and nothing counts.
+`ForgeRefused`, `RateLimited`), whose text has no token; then nothing is known, and nothing counts.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from schemas.errors import Fault
 
 
 class RateLimited(Fault):
-    """The forge wants to be left alone; no call is made before `until`."""
+    """The forge's rate limit was reached; no call is made before `until`."""
 
     reason = "RateLimited"
 
@@ -39,27 +40,29 @@ class Pull:
 
     number: int
     author: Account
-    head: str  # commit id of its branch's tip
+    head: str  # commit id of its branch's head
     base_branch: str
     title: str = ""
     url: str = ""
     state: Literal["open", "merged", "closed"] = "open"
     head_ref: str = ""
-    """Ref of the base repository that leads to `head`, also for forks: refs/pull/7/head."""
-    merge_commit: str = ""  # what is on the base branch because of it, as the forge says
+    """Ref of `head` in the base repository, also for forks: refs/pull/7/head."""
+    merge_commit: str = ""  # its commit on the base branch, according to the forge
     merged_by: Account | None = None
-    """Who had it merged as it is; None also when they asked for that before somebody pushed, or a bot did it."""
+    """Who merged it as it is; None also for an automatic merge requested before a later push, or a merge by a
+    bot.
+    """
     last_pusher: Account | None = None
-    """Who pushed `head`; None: the forge does not tell, or it was not asked (`open_pulls` does not)."""
+    """Who pushed `head`; None: the forge does not say, or it was not queried (`open_pulls` does not)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """Somebody's latest word on a pull request."""
+    """A person's latest review of a pull request."""
 
     by: Account
     decision: Literal["approve", "reject", "comment"]
-    commit: str  # of the head that was looked at; empty: the forge does not tell
+    commit: str  # the head that was reviewed; empty: the forge does not say
     at: datetime
     id: str
     text: str = ""
@@ -68,9 +71,9 @@ class Review:
 
 @dataclass(frozen=True, slots=True)
 class Committer:
-    """Who wrote or committed a commit of a pull request, as far as the forge knows their account."""
+    """An author or committer of a pull request's commit, as far as the forge knows the account."""
 
-    account: int  # 0: the forge knows no account
+    account: int  # 0: no known account
     email: str
 
 
@@ -93,38 +96,41 @@ class Forge(Protocol):
         """One pull request as it is now."""
 
     def open_pulls(self) -> Sequence[Pull]:
-        """Every open pull request of the repository, those from forks too."""
+        """Every open pull request of the repository, including those from forks."""
 
     def reviews(self, number: int) -> Sequence[Review]:
-        """The latest word of everybody who reviewed it; dismissed ones are said to be."""
+        """Each reviewer's latest review; dismissed ones are marked."""
 
     def committers(self, number: int) -> Sequence[Committer]:
         """Authors and committers of all its commits."""
 
     def changed_paths(self, number: int) -> Sequence[str]:
-        """Files that it changes, against where it left its base branch; of renamed ones both names."""
+        """Files changed since its merge base; for renamed ones both names."""
 
     def blob_at(self, commit: str, path: str) -> str | None:
-        """Git's id of a file's content at a commit; None: no such file."""
+        """Git's blob id of a file at a commit; None: no such file."""
 
     def pusher_of(self, branch: str, commit: str) -> Account | None:
-        """Who pushed this commit straight to the branch; None: nobody did, or the forge does not tell.
+        """Who pushed this commit directly to the branch; None: not pushed directly, or the forge does not
+        say.
 
-        To be asked only of commits that came by no pull request. May raise Fault `NotKnownYet`.
+        Only for commits without a pull request. May raise Fault `NotKnownYet`.
         """
 
     # -- writing ----------------------------------------------------------------------------------------------
 
     def put_status(self, commit: str, state: CommitState, context: str, description: str, url: str) -> None:
-        """A commit status; the same again is no call."""
+        """Sets a commit status; an unchanged one costs no call."""
 
     def put_comment(self, number: int, marker: str, body: str) -> None:
-        """One comment of ours, known by `marker` (a line of it), made or brought up to date; the same is no call."""
+        """Creates or updates our single comment, identified by `marker` (a line of it); an unchanged one
+        costs no call.
+        """
 
     def open_pull(self, branch: str, base: str, title: str, body: str) -> Pull:
-        """Open a pull request for a branch that was pushed; the open one, if there is one already."""
+        """Opens a pull request for a pushed branch; returns the open one if there is one already."""
 
     # -- protection -------------------------------------------------------------------------------------------
 
     def protection(self, branch: str) -> Sequence[str]:
-        """What of the protection that docs/security.md asks for is not in force, a sentence each; (): all is."""
+        """Which protections required by docs/security.md are missing, a sentence each; (): none."""

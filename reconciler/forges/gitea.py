@@ -1,7 +1,7 @@
-"""Gitea and Forgejo. Their REST API v1, which both have alike in what is asked here.
+"""Gitea and Forgejo. Their REST API v1, identical in the parts used here.
 
-Who pushed what comes from a pull request's timeline, and from the repository's activity for what was pushed before it
-was opened or without one.
+Pushers come from a pull request's timeline, and from the repository's activity for pushes before it was
+opened or without one.
 
 Held by tests/reconciler/forges/test_recorded.py and tests/contract/test_forge_contract.py.
 """
@@ -23,7 +23,7 @@ from schemas.errors import Fault
 
 _BETWEEN = re.compile(r"/compare/([0-9a-f]{40,64}\.\.\.[0-9a-f]{40,64})$")
 MOST_FEED = 6
-"""Pages of the activity that are looked through."""
+"""Pages of the activity that are searched."""
 _DECISIONS: Mapping[str, Literal["approve", "reject", "comment"]] = {
     "APPROVED": "approve",
     "REQUEST_CHANGES": "reject",
@@ -55,7 +55,7 @@ class Gitea:
         return [] if row is None or not row.flag("merged") else [self.pull(row.number("number"))]
 
     def _rebased(self, commit: str) -> Row | None:
-        """The pull request of a commit that came with others: Gitea knows it by the last of them only."""
+        """The pull request of a commit merged together with others: Gitea only records the last of them."""
         base = self._api.the_row(self._repository).text("default_branch")
         for _, push in self._feed(self._repository, base):
             head = push.get("head")
@@ -70,17 +70,20 @@ class Gitea:
         return _pull(row, self._last_pusher(row, timeline), self._merger(row, timeline))
 
     def _merger(self, pull: Row, timeline: Sequence[Row]) -> Account | None:
-        """Who had it merged; None: the forge's record tells of no such person."""
+        """Who merged it; None: not recorded."""
         if not pull.flag("merged") or not pull.has("merged_by"):
             return None
         merger: Account | None = _account(pull.row("merged_by"))
         if self._may_detect_merges():
-            # The record then names the author of a pushed commit, whom the pusher chose; who pushed it is beyond that.
+            # The record then names the author of a pushed commit, chosen by the pusher; the real pusher is
+            # unknown.
             merger = self.pusher_of(pull.row("base").text("ref"), pull.oid("merge_commit_sha"))
         return None if merger is None or _was_pushed_unseen(timeline, merger) else merger
 
     def _may_detect_merges(self) -> bool:
-        """True if a push may count as a merge there, or if the server is too old to tell (go-gitea/gitea#36581)."""
+        """True if a push may count as a merge there, or if the server is too old to say
+        (go-gitea/gitea#36581).
+        """
         repository = self._api.the_row(self._repository)
         return not repository.has("autodetect_manual_merge") or repository.flag("autodetect_manual_merge")
 
@@ -91,7 +94,9 @@ class Gitea:
         ]
 
     def _last_pusher(self, pull: Row, timeline: Sequence[Row]) -> Account | None:
-        """Who pushed its head: by the timeline, or by the activity where nobody has pushed since it was opened."""
+        """Who pushed its head: from the timeline, or from the activity if there was no push since it was
+        opened.
+        """
         head = pull.row("head")
         pushes = [row for row in timeline if row.text("type") == "pull_push"]
         if pushes:
@@ -99,17 +104,17 @@ class Gitea:
             return _account(newest.maybe_row("user")) if head.oid("sha") in _pushed(newest) else None
         repository = head.maybe_row("repo")
         if repository is None:
-            return None  # the fork is gone, and who pushed to it with it
+            return None  # the fork was deleted, with the record of its pushers
         owner, _, name = repository.text("full_name").partition("/")
         where = f"/repos/{quoted(owner)}/{quoted(name)}"
-        # `ref` is none any more when the branch was deleted after the merge.
+        # `ref` is invalid if the branch was deleted after the merge.
         for row, push in self._feed(where, head.text("label").rpartition(":")[2]):
             if head.oid("sha") in (push.get("head"), *_listed(push)):
                 return _account(row.maybe_row("act_user"))
         return None
 
     def _feed(self, repository: str, branch: str) -> list[tuple[Row, Mapping[str, Json]]]:
-        """Pushes to a branch and what was pushed, newest first."""
+        """Pushes to a branch with their content, newest first."""
         rows = self._api.rows(f"{repository}/activities/feeds", most_pages=MOST_FEED)
         return [
             (row, _content(row.maybe_text("content")))
@@ -119,7 +124,7 @@ class Gitea:
         ]
 
     def _pushed(self, push: Mapping[str, Json]) -> list[str]:
-        """All commits of a push; the activity lists the last five of them."""
+        """All commits of a push; the activity lists only the last five."""
         listed, between = _listed(push), push.get("between")
         if not isinstance(between, str) or push.get("count") == len(listed):
             return listed
@@ -127,13 +132,13 @@ class Gitea:
         return listed if found is None else [row.text("sha") for row in found.rows("commits")]
 
     def reviews(self, number: int) -> Sequence[Review]:
-        """See `port.Forge.reviews`. A comment after an approval does not take it back."""
+        """See `port.Forge.reviews`. A comment after an approval does not withdraw it."""
         latest: dict[int, Review] = {}
         rows = self._api.rows(f"{self._repository}/pulls/{number}/reviews")
         for row in sorted(rows, key=lambda row: row.number("id")):
             decision = _DECISIONS.get(row.text("state"))
             if decision is None:
-                continue  # asked for, or not handed in yet
+                continue  # requested, or not submitted yet
             review = Review(
                 by=_account(row.maybe_row("user")),
                 decision=decision,
@@ -223,12 +228,12 @@ class Gitea:
         except Fault as fault:
             if fault.reason != "ForgeRefused":
                 raise
-            return (f"nothing is known of {branch}: the token may not read its protection",)
+            return (f"the protection of {branch} is unknown: the token may not read it",)
         return gitea_lacks(branch, rule)
 
 
 def _account(row: Row | None) -> Account:
-    """Gitea does not tell bots from people, but those of its own have numbers below 1."""
+    """Gitea does not distinguish bots from people, but its built-in accounts have numbers below 1."""
     if row is None or not isinstance(id_ := row.values.get("id"), int) or isinstance(id_, bool) or id_ < 1:
         return Account(0, "ghost", is_person=False)
     return Account(row.number("id"), row.text("login"), is_person=True)
@@ -253,7 +258,7 @@ def _pull(row: Row, last_pusher: Account | None, merged_by: Account | None) -> P
 
 
 def _was_pushed_unseen(timeline: Sequence[Row], merger: Account) -> bool:
-    """True when the merger told it to merge itself, and somebody else pushed after that."""
+    """True if the merger requested an automatic merge, and another account pushed after that."""
     told = [row.number("id") for row in timeline if row.text("type") == "pull_scheduled_merge"]
     return any(
         row.text("type") == "pull_push"
@@ -265,7 +270,7 @@ def _was_pushed_unseen(timeline: Sequence[Row], merger: Account) -> bool:
 
 
 def _pushed(row: Row) -> list[str]:
-    """Commits that a `pull_push` of the timeline brought; of a forced one the old head and the new."""
+    """Commits of a timeline's `pull_push`; for a forced one the old and the new head."""
     found = _decoded(row.maybe_text("body"))
     ids = found.get("commit_ids")
     if not isinstance(ids, list):
@@ -274,7 +279,7 @@ def _pushed(row: Row) -> list[str]:
 
 
 def _content(text: str) -> dict[str, Json]:
-    """Of a push the new tip (`head`), commits that are listed, how many there are, and what it lies `between`."""
+    """A push's new head (`head`), listed commits, their number, and its range (`between`)."""
     found = _decoded(text)
     head, commits = found.get("HeadCommit"), found.get("Commits")
     ids = [c.get("Sha1") for c in commits if isinstance(c, dict)] if isinstance(commits, list) else []

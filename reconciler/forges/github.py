@@ -1,7 +1,8 @@
-"""GitHub, and GitHub Enterprise Server. Its REST API, version 2022-11-28.
+"""GitHub, and GitHub Enterprise Server. REST API, version 2022-11-28.
 
-Who pushed what comes from the repository's activity. A pull request whose author is not who pushed its head last, or
-that somebody told to merge itself before others pushed, shows less than it seems to: see `_merged_by`.
+Pushers come from the repository's activity. A pull request whose head was last pushed by another account than
+the author, or with an automatic merge requested before later pushes, proves less than it seems: see
+`_merged_by`.
 
 Held by tests/reconciler/forges/test_recorded.py and tests/contract/test_forge_contract.py.
 """
@@ -19,13 +20,13 @@ from reconciler.forges.json_fields import Row
 from schemas.errors import Fault
 
 GHOST = Account(0, "ghost", is_person=False)
-"""In place of accounts that are gone."""
+"""Stands for deleted accounts."""
 MOST_COMMITS = 250
-"""Of a pull request: more are not listed."""
+"""Commits listed of a pull request."""
 MOST_PUSHES = 3
-"""Pages of pushes that are looked through."""
+"""Pages of pushes that are searched."""
 MOST_COMPARED = 10
-"""Pushes whose commits are looked through for one that was not the last of its push."""
+"""Pushes whose commits are searched for one that was not the last of its push."""
 _DECIDING = {"APPROVED": "approve", "CHANGES_REQUESTED": "reject", "DISMISSED": "reject"}
 _PUSHES = frozenset({"push", "force_push", "branch_creation"})
 
@@ -68,7 +69,7 @@ class GitHub:
         head = pull.row("head")
         repository = head.maybe_row("repo")
         if repository is None:
-            return None  # the fork is gone, and who pushed to it with it
+            return None  # the fork was deleted, with the record of its pushers
         owner, _, name = repository.text("full_name").partition("/")
         where = f"/repos/{quoted(owner)}/{quoted(name)}/activity"
         ref = f"refs/heads/{head.text('ref')}"
@@ -78,7 +79,7 @@ class GitHub:
         return None
 
     def reviews(self, number: int) -> Sequence[Review]:
-        """See `port.Forge.reviews`. A comment after an approval does not take it back."""
+        """See `port.Forge.reviews`. A comment after an approval does not withdraw it."""
         latest: dict[int, Review] = {}
         for row in self._api.rows(f"{self._repository}/pulls/{number}/reviews"):
             if row.text("state") == "PENDING":
@@ -89,12 +90,12 @@ class GitHub:
         return list(latest.values())
 
     def committers(self, number: int) -> Sequence[Committer]:
-        """See `port.Forge.committers`. Fault `ForgeRefused` where there are too many commits to know all."""
+        """See `port.Forge.committers`. Fault `ForgeRefused` if there are too many commits to list all."""
         rows = self._api.rows(f"{self._repository}/pulls/{number}/commits")
         if len(rows) >= MOST_COMMITS:
             raise Fault(
                 f"pull request {number} has {MOST_COMMITS} commits or more, and GitHub does not list all of them: "
-                "approvals of it do not count; squash it",
+                "its approvals do not count; squash it",
                 "ForgeRefused",
             )
         return committers_in(rows, _account)
@@ -162,7 +163,7 @@ class GitHub:
             except Fault as fault:
                 if fault.reason != "ForgeRefused":
                     raise
-                self._own = 0  # an application's token, which may not ask who it is
+                self._own = 0  # an application's token, which cannot query its own account
         by = _account(comment.maybe_row("user"))
         return by.id == self._own if self._own else comment.has("performed_via_github_app")
 
@@ -181,7 +182,7 @@ class GitHub:
     # -- protection -------------------------------------------------------------------------------------------
 
     def protection(self, branch: str) -> Sequence[str]:
-        """See `port.Forge.protection`. Rules of rulesets; the older branch protection where a token may read it."""
+        """See `port.Forge.protection`. Rulesets; classic branch protection if the token may read it."""
         from reconciler.forges.branch_protection import github_lacks
 
         rules = self._api.rows(f"{self._repository}/rules/branches/{quoted(branch)}")
@@ -190,7 +191,7 @@ class GitHub:
         except Fault as fault:
             if fault.reason != "ForgeRefused":
                 raise
-            older = None  # an admin's right, which the token need not have
+            older = None  # needs admin permission, which the token may lack
         return github_lacks(branch, rules, older)
 
 
@@ -219,7 +220,7 @@ def _pull(row: Row, last_pusher: Account | None, merged_by: Account | None) -> P
 
 
 def _merged_by(row: Row, last_pusher: Account | None) -> Account | None:
-    """Who merged it as it is. Whoever told it to merge itself may not have seen what was pushed after."""
+    """Who merged it as it is. An account that requested an automatic merge may not have seen later pushes."""
     if not row.has("merged_at") or not row.has("merged_by"):
         return None
     merger = _account(row.row("merged_by"))

@@ -1,4 +1,4 @@
-"""What GitHub and Gitea have alike: addresses, comments, and what they tell of commits, files and contents.
+"""Common parts of GitHub and Gitea: paths, comments, commits, files and contents.
 
 Held by tests/reconciler/forges/test_recorded.py and tests/contract/test_forge_contract.py.
 """
@@ -15,7 +15,7 @@ from schemas.errors import UserError
 
 
 def path_of(repository: str) -> str:
-    """Where the API has the repository OWNER/NAME. Raises UserError `BadForge`."""
+    """The API path of the repository OWNER/NAME. Raises UserError `BadForge`."""
     owner, slash, name = repository.partition("/")
     if not (owner and slash and name) or "/" in name:
         raise UserError("--forge-repository: give OWNER/NAME", "BadForge")
@@ -23,7 +23,7 @@ def path_of(repository: str) -> str:
 
 
 def comments_of(api: Api, repository: str, is_own: Callable[[Row], bool]) -> Comments:
-    """The comments of its pull requests, which are issues there; `repository` as `path_of` gives it."""
+    """The comments of its pull requests, which are issues there; `repository` is the result of `path_of`."""
     issues = f"{repository}/issues"
     where = Where(
         lambda number: f"{issues}/{number}/comments",
@@ -35,7 +35,7 @@ def comments_of(api: Api, repository: str, is_own: Callable[[Row], bool]) -> Com
 
 
 def committers_in(rows: Sequence[Row], account: Callable[[Row | None], Account]) -> list[Committer]:
-    """Authors and committers of commits, with their accounts as far as the forge knows them."""
+    """Authors and committers of commits, with their accounts if known."""
     return [
         Committer(account(row.maybe_row(role)).id, row.row("commit").row(role).maybe_text("email"))
         for row in rows
@@ -44,13 +44,13 @@ def committers_in(rows: Sequence[Row], account: Callable[[Row | None], Account])
 
 
 def paths_in(rows: Sequence[Row]) -> list[str]:
-    """Names of changed files, of renamed ones both."""
+    """Names of changed files, for renamed ones both."""
     names = [(row.text("filename"), row.maybe_text("previous_filename")) for row in rows]
     return [name for pair in names for name in pair if name]
 
 
 def blob_of(api: Api, repository: str, commit: str, path: str) -> str | None:
-    """Git's id of a plain file's content; None for anything else: nothing, a folder, a link."""
+    """Git's blob id of a plain file; None for anything else: missing, a folder, a link."""
     where = f"{repository}/contents/{quoted_path(path)}"
     found = api.get(where, {"ref": commit})
     if not isinstance(found, dict):

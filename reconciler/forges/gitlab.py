@@ -1,8 +1,8 @@
-"""GitLab, on gitlab.com or one's own server. Its REST API v4; merge requests are pull requests here.
+"""GitLab, on gitlab.com or self-hosted. REST API v4; merge requests are pull requests here.
 
-An approval has no commit id in GitLab. It counts for the head only when it is younger than the last version of the
-diff, or, where its time is not told, when the project takes approvals back at each push. Who pushed what comes from
-the project's events.
+A GitLab approval has no commit id. It counts for the head only if it is younger than the last version of the
+diff, or, without a time, if the project resets approvals at each push. Pushers come from the project's
+events.
 
 Held by tests/reconciler/forges/test_recorded.py and tests/contract/test_forge_contract.py.
 """
@@ -21,11 +21,11 @@ from reconciler.forges.json_fields import Row
 from schemas.errors import Fault, UserError
 
 MOST_PUSHES = 3
-"""Pages of pushes that are looked through."""
+"""Pages of pushes that are searched."""
 MOST_COMPARED = 10
-"""Pushes whose commits are looked through for one that was not the last of its push."""
+"""Pushes whose commits are searched for one that was not the last of its push."""
 APPROVED = "approved this merge request"
-"""What GitLab itself notes then; people cannot write such notes."""
+"""GitLab's system note for an approval; people cannot write system notes."""
 _STATES: Mapping[CommitState, str] = {
     "pending": "pending",
     "success": "success",
@@ -36,11 +36,11 @@ _READ: Mapping[str, CommitState] = {"pending": "pending", "success": "success", 
 
 
 class GitLab:
-    """`port.Forge` for the project with that whole path."""
+    """`port.Forge` for the project with that full path."""
 
     def __init__(self, api: Api, repository: str) -> None:
         if "/" not in repository.strip("/"):
-            raise UserError("--forge-repository: give the project's whole path, GROUP/PROJECT", "BadForge")
+            raise UserError("--forge-repository: give the project's full path, GROUP/PROJECT", "BadForge")
         self._api = api
         self._project = f"/projects/{quoted(repository)}"
         self._posted = Posted()
@@ -111,7 +111,7 @@ class GitLab:
 
     def _last_pusher(self, row: Row) -> Account | None:
         if not row.has("source_project_id"):
-            return None  # the fork is gone, and who pushed to it with it
+            return None  # the fork was deleted, with the record of its pushers
         project = f"/projects/{row.number('source_project_id')}"
         for event, push in self._pushes(project, row.text("source_branch")):
             if push.maybe_text("commit_to") == row.oid("sha"):
@@ -119,7 +119,7 @@ class GitLab:
         return None
 
     def _pushes(self, project: str, branch: str) -> list[tuple[Row, Row]]:
-        """Events of pushes to a branch and what they say of them, newest first."""
+        """Push events of a branch with their data, newest first."""
         asked = {"action": "pushed", "sort": "desc"}
         rows = self._api.rows(f"{project}/events", asked, MOST_PUSHES)
         pushes = [(row, row.row("push_data")) for row in rows if row.has("push_data")]
@@ -135,12 +135,12 @@ class GitLab:
         id_ = row.number("id")
         if id_ not in self._persons:
             user = self._api.row(f"/users/{id_}")
-            # Servers too old to tell bots from people tell nothing.
+            # Old servers do not distinguish bots from people.
             self._persons[id_] = user is not None and user.has("bot") and not user.flag("bot")
         return Account(id_, row.text("username"), self._persons[id_])
 
     def reviews(self, number: int) -> Sequence[Review]:
-        """See `port.Forge.reviews`: approvals as they stand; GitLab drops those that were taken back."""
+        """See `port.Forge.reviews`: current approvals; GitLab removes withdrawn ones."""
         where = f"{self._project}/merge_requests/{number}"
         found = self._api.row(f"{where}/approvals")
         rows = [] if found is None else found.rows("approved_by")
@@ -164,12 +164,12 @@ class GitLab:
     def _newest_version(self, where: str) -> tuple[str, datetime]:
         rows = self._api.rows(f"{where}/versions", most_pages=1)
         if not rows:
-            raise Fault(f"the forge tells no versions of {where}", "ForgeRefused")
+            raise Fault(f"the forge lists no versions of {where}", "ForgeRefused")
         newest = max(rows, key=lambda row: row.number("id"))
         return newest.oid("head_commit_sha"), newest.when("created_at")
 
     def _noted(self, where: str) -> dict[int, datetime]:
-        """When each account approved last, by GitLab's own notes."""
+        """When each account last approved, from GitLab's system notes."""
         rows = self._api.rows(f"{where}/notes", {"sort": "asc", "order_by": "created_at"})
         own = [row for row in rows if row.flag("system") and row.text("body") == APPROVED]
         return {row.row("author").number("id"): row.when("created_at") for row in own}
@@ -179,7 +179,7 @@ class GitLab:
         return found is not None and found.flag("reset_approvals_on_push")
 
     def committers(self, number: int) -> Sequence[Committer]:
-        """See `port.Forge.committers`; GitLab tells addresses, not accounts."""
+        """See `port.Forge.committers`; GitLab gives addresses, not accounts."""
         rows = self._api.rows(f"{self._project}/merge_requests/{number}/commits")
         return [
             Committer(0, row.maybe_text(name)) for row in rows for name in ("author_email", "committer_email")
@@ -231,7 +231,7 @@ class GitLab:
         try:
             self._api.send("POST", f"{self._project}/statuses/{commit}", body)
         except Fault as fault:
-            # GitLab has no move from a state to itself: the old description stays.
+            # GitLab has no transition from a state to itself: the old description stays.
             if fault.reason != "ForgeRefused" or before is None or before.state != said.state:
                 raise
         self._posted.note_status(commit, context, said)
@@ -287,5 +287,5 @@ class GitLab:
 
 
 def _merge_commit(row: Row) -> str:
-    """What came to the target branch: GitLab leaves the fields empty of what it did not make."""
+    """The commit on the target branch: GitLab leaves unused fields empty."""
     return row.maybe_oid("merge_commit_sha") or row.maybe_oid("squash_commit_sha") or row.oid("sha")

@@ -1,4 +1,5 @@
-"""Read a forge's JSON: every field has the type that is asked for, or the answer is refused as a whole. Pure.
+"""Reads a forge's JSON: every field must have the requested type, otherwise the whole answer is refused.
+Pure.
 
 Held by tests/reconciler/forges/test_json_fields.py.
 """
@@ -21,38 +22,38 @@ MOST_ID = 2**63
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One JSON object of the answer to `where`. What is asked for and is not of its type: Fault `ForgeRefused`."""
+    """One JSON object of the answer to `where`. A field of the wrong type raises Fault `ForgeRefused`."""
 
     values: Mapping[str, Json]
     where: str
 
     @staticmethod
     def of(value: Json, where: str) -> Row:
-        """The object that the answer is."""
+        """The answer as an object."""
         if not isinstance(value, dict):
-            raise _odd(where, "is no object")
+            raise _odd(where, "is not an object")
         return Row(value, where)
 
     @staticmethod
     def list_of(value: Json, where: str) -> list[Row]:
-        """The objects of the list that the answer is."""
+        """The answer as a list of objects."""
         if not isinstance(value, list):
-            raise _odd(where, "is no list")
+            raise _odd(where, "is not a list")
         return [Row.of(item, where) for item in value]
 
     def has(self, name: str) -> bool:
-        """True when the field is there and not null."""
+        """True if the field is present and not null."""
         return self.values.get(name) is not None
 
     def text(self, name: str) -> str:
-        """A text, which may be empty."""
+        """A string, which may be empty."""
         value = self.values.get(name)
         if not isinstance(value, str):
             raise _odd(self.where, f"has no text {name!r}")
         return value
 
     def maybe_text(self, name: str) -> str:
-        """A text; empty where there is none."""
+        """A string; empty if absent."""
         return self.text(name) if self.has(name) else ""
 
     def number(self, name: str) -> int:
@@ -63,37 +64,37 @@ class Row:
         return value
 
     def flag(self, name: str) -> bool:
-        """True or false; false where it is absent."""
+        """A boolean; false if absent."""
         value = self.values.get(name)
         if value is not None and not isinstance(value, bool):
             raise _odd(self.where, f"has {name!r} that is neither true nor false")
         return value is True
 
     def oid(self, name: str) -> str:
-        """A whole object id of Git."""
+        """A full object id of Git."""
         value = self.text(name)
         if not _OID.fullmatch(value):
             raise _odd(self.where, f"has no object id {name!r}")
         return value
 
     def maybe_oid(self, name: str) -> str:
-        """A whole object id of Git; empty where there is none."""
+        """A full object id of Git; empty if absent."""
         return self.oid(name) if self.maybe_text(name) else ""
 
     def row(self, name: str) -> Row:
-        """An object inside."""
+        """A nested object."""
         return Row.of(self.values.get(name), f"{self.where} {name}")
 
     def maybe_row(self, name: str) -> Row | None:
-        """An object inside; None where there is none."""
+        """A nested object; None if absent."""
         return self.row(name) if self.has(name) else None
 
     def rows(self, name: str) -> list[Row]:
-        """Objects of a list inside; none where it is absent."""
+        """Objects of a nested list; empty if absent."""
         return Row.list_of(self.values[name], f"{self.where} {name}") if self.has(name) else []
 
     def texts(self, name: str) -> list[str]:
-        """Texts of a list inside; none where it is absent."""
+        """Strings of a nested list; empty if absent."""
         value = self.values.get(name)
         if value is None:
             return []
@@ -108,18 +109,18 @@ class Row:
         except ValueError:
             raise _odd(self.where, f"has no time {name!r}") from None
         if found.tzinfo is None:
-            raise _odd(self.where, f"has a time {name!r} without its zone")
+            raise _odd(self.where, f"has a time {name!r} without a time zone")
         return found.astimezone(UTC)
 
 
 def plain(text: str, most: int) -> str:
-    """A text of strangers in one line, cut off at `most` characters and without what a terminal might act on."""
+    """Untrusted text as one line, cut at `most` characters and without terminal control characters."""
     clean = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
     return clean if len(clean) <= most else clean[: most - 1] + "…"
 
 
 def _odd(where: str, what: str) -> Fault:
     return Fault(
-        f"the forge's answer to {where.partition('?')[0]} {what}; is --forge of the right kind?",
+        f"the forge's answer to {where.partition('?')[0]} {what}; is --forge the right kind?",
         "ForgeRefused",
     )

@@ -1,4 +1,4 @@
-"""Open the forge that an address names."""
+"""Opens the forge of an address."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def open_forge(
     patience: timedelta | None = None,
     heard: Callable[[Heard], None] = lambda _: None,
 ) -> Forge:
-    """The driver; nothing is asked yet. Raises UserError `BadForge` for an address that cannot be one.
+    """The driver; makes no call yet. Raises UserError `BadForge` for an invalid address.
 
-    `patience` bounds the time that calls take, see `Api`; `heard` is told what its clock says. Not for several threads
-    at a time: each opens its own.
+    `patience` limits the time of calls, see `Api`; `heard` is called with the forge's clock. Not thread-safe:
+    each thread opens its own.
     """
     time = clock or SystemClock()
     api = Api(address.api, address.token, time, patience, heard)

@@ -1,8 +1,8 @@
-"""What a forge shows of who stands behind a file's content on main, and of who approved exactly that content.
+"""A forge's evidence of who made or merged a file's content on main, and who approved exactly that content.
 
-Pure but for the questions to the forge. The forge's faults go through: then nothing is known, and nothing counts.
-Everything is bound to content: a pull request vouches only for the files that it changes, and only for what they
-hold at its head, however it was merged. Only persons vouch and approve, never applications.
+Pure except for queries to the forge. The forge's faults pass through: then nothing is known, and nothing
+counts. Everything is bound to content: a pull request vouches only for the files that it changes, and only
+for their content at its head, however it was merged. Only people vouch and approve, never applications.
 
 Held by tests/reconciler/forges/test_review_evidence.py.
 """
@@ -20,23 +20,25 @@ NOBODY: Mapping[int, frozenset[str]] = {}
 def forge_vouchers(
     forge: Forge, commit: str, path: str, blob_oid: str | None, branch: str = "main"
 ) -> tuple[Voucher, ...]:
-    """Who stands behind `path` having that content (None: being gone) since `commit`, a first-parent step of `branch`.
+    """Who vouches for `path` having that content (None: deleted) since `commit`, a first-parent step of
+    `branch`.
 
-    A pull request's author does for what its head holds, as long as they pushed the head themselves: others may push
-    to the same branch. Whoever had it merged does for what the merge made of the files that it changes. Without a
-    pull request it is whoever pushed the commit.
+    A pull request's author does for the head's content, if they pushed the head themselves: others may push
+    to the same branch. The merger does for the merge's result in the files that it changes. Without a pull
+    request it is the pusher of the commit.
     """
     pulls = _merged(forge, commit, branch)
     if not pulls:
         pusher = forge.pusher_of(branch, commit)
-        # A merge is a push too, and forges may tell of that first: asked again, they know of both.
+        # A merge is a push too, and forges may report the push first: queried again, they know both.
         pulls = _merged(forge, commit, branch)
         if not pulls:
             return _vouchers([pusher])
     found: list[Account | None] = []
     for pull in pulls:
         if path not in forge.changed_paths(pull.number):
-            continue  # what a pull request does not change it says nothing about, also where its head is older
+            # A pull request proves nothing about files that it does not change, even if its head is older.
+            continue
         at_head = forge.blob_at(pull.head, path) == blob_oid
         if at_head and pull.last_pusher is not None and pull.last_pusher.id == pull.author.id:
             found.append(pull.author)
@@ -56,10 +58,10 @@ def approving(
 ) -> tuple[tuple[Review, Pull], ...]:
     """Reviews that approve exactly this content of `path`, brought to `branch` by `commit`.
 
-    Every rule but who is an admin: the latest word of a person, an approval of the very head whose content is on the
-    branch, not dismissed, and not of the author, of the last pusher or of anybody who wrote or committed a commit of
-    it. `addresses` are e-mail addresses by account, for commits whose account the forge does not know. A pull request
-    whose last pusher the forge does not tell has no approvals.
+    Applies every rule except who is an admin: a person's latest review, approving the head whose content is
+    on the branch, not dismissed, and not by the author, the last pusher or any author or committer of its
+    commits. `addresses` are e-mail addresses by account, for commits whose account the forge does not know. A
+    pull request with an unknown last pusher has no approvals.
     """
     return tuple(
         (review, pull)
@@ -74,7 +76,7 @@ def _independent(forge: Forge, pull: Pull, addresses: Mapping[int, frozenset[str
         return
     approvals = [review for review in forge.reviews(pull.number) if _approves(review, pull)]
     if not approvals:
-        return  # the rest need not be asked
+        return  # no need to query the rest
     committers = forge.committers(pull.number)
     involved = {pull.author.id, pull.last_pusher.id, *(c.account for c in committers)}
     emails = {c.email.lower() for c in committers}

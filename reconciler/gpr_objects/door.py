@@ -1,14 +1,16 @@
-"""`egs-reconciler door`: GPR objects of one cluster become commits, and hear what became of their requests.
+"""`egs-reconciler door`: turns GPR objects of one cluster into commits, and writes their requests' status
+back.
 
-Thin: `reconciler.gpr_objects.object_changes` decides. A pass looks at main, the status branch and the objects,
-pushes what has to change as one push (a commit for each object, each by its author), looks again, and only then
-writes the statuses of objects. Any pass may be cut off anywhere and begun again: what is on main says what was done.
+Thin: `reconciler.gpr_objects.object_changes` decides. A pass reads main, the status branch and the objects,
+pushes the changes as one push (a commit per object, each by its author), reads again, and only then writes
+the objects' statuses. A pass may be interrupted anywhere and repeated: main records what was done.
 
-The door writes main, or branches below `egs/gpr/` for people to merge; it never writes the status branch. Several
-doors of one cluster do no harm: every push is a compare-and-swap.
+The door writes main, or branches below `egs/gpr/` for people to merge; never the status branch. Several doors
+of one cluster are safe: every push is a compare-and-swap.
 
-With a key it signs what it commits, as a service: its word is whom the trailer `On-Behalf-Of` names, which it writes
-for nobody but those whom admission vouches for. Whether such a person may do that is for whoever judges main.
+With a key it signs its commits, as a service: the trailer `On-Behalf-Of` names the person, and the door only
+writes it for people that admission vouches for. The judge of main decides whether that person may make the
+change.
 
 Held by tests/reconciler/clusters/kubernetes/test_door.py.
 """
@@ -69,9 +71,9 @@ log = logging.getLogger(__name__)
 
 GPRS = f"/apis/{GROUP}/{VERSION}"
 SYNC_S = 60.0
-"""Longest wait for the first listing of objects."""
+"""Timeout of the first listing of objects."""
 TRIES = 10
-"""Lost races after which somebody should look why so many push at once."""
+"""Number of lost races before giving up."""
 MACHINE = Person("EGS door", "door@egs.dev")
 
 
@@ -80,26 +82,26 @@ class DoorSettings:
     """Settings of one door; docs/operations.md explains each."""
 
     cluster: str
-    """Name of the cluster's document; its objects are read."""
+    """Name of the cluster's document; the cluster's objects are read."""
 
     via: Via = "branch"
-    """`commit`: onto main, where admission vouches for the author; `branch`: a branch for people to merge."""
+    """`commit`: to main, if admission vouches for the author; `branch`: a branch for people to merge."""
 
     pause: timedelta = timedelta(seconds=5)
-    """Between two passes; objects that come in one burst go in one push."""
+    """Between two passes; objects created together go into one push."""
 
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """What one pass did."""
+    """The result of one pass."""
 
     edits: int = 0
     patches: int = 0
-    held: str = ""  # digest of cancellations that wait for an admin
+    held: str = ""  # digest of cancellations that need an admin's confirmation
 
 
 class RequestDoor:
-    """One cluster's objects and one repository. One owner; `start` before the first `step`."""
+    """One cluster's objects and one repository. One owner; call `start` before the first `step`."""
 
     def __init__(
         self,
@@ -111,7 +113,7 @@ class RequestDoor:
         *,
         believes: Believes | None = None,
     ) -> None:
-        """`believes` tells controllers' commits on the status branch; None: every commit counts."""
+        """`believes` recognises controllers' commits on the status branch; None: every commit counts."""
         self._api, self._store, self._settings, self._door = api, store, settings, door
         self._desired = Desired(store, cache)
         self._status = StatusBranch(store, settings, "door", believes)
@@ -121,21 +123,20 @@ class RequestDoor:
         self._namespaces: Informer[str] = Informer(
             api, "/api/v1/namespaces", _slice_label, NAMESPACE_SLICE, self.woken.set
         )
-        self._quiet: _Seen | None = None  # what a pass saw that had nothing left to do
+        self._quiet: _Seen | None = None  # inputs of the last pass that had nothing to do
         self._told = ""
 
     def start(self) -> None:
-        """Begin to follow the cluster; returns at once."""
+        """Starts to follow the cluster; returns at once."""
         self._objects.start()
         self._namespaces.start()
 
     def stop(self) -> None:
-        """Follow it no longer."""
         self._objects.stop()
         self._namespaces.stop()
 
     def step(self, now: datetime) -> Passed:
-        """One pass. Raises Fault when repository or cluster do not answer; what was done until then stays done."""
+        """One pass. Raises Fault if repository or cluster do not answer; what was done until then stays done."""
         self._wait_synced()
         edits, troubles = 0, dict[str, Refusal]()
         for _ in range(TRIES):
@@ -154,7 +155,7 @@ class RequestDoor:
                 return Passed(edits, sum(done), held)
             landed, refused = self._carry_out(todo, seen.tips, now)
             edits, troubles = edits + landed, troubles | refused
-        raise Fault(f"others pushed to main {TRIES} times in a row; tried again", "Conflict")
+        raise Fault(f"others pushed to main {TRIES} times in a row; retrying", "Conflict")
 
     def _wait_synced(self) -> None:
         try:
@@ -173,7 +174,7 @@ class RequestDoor:
         tips = self._store.fetch([main, status, branch_of(self._door.cluster, "*/*")])
         if main not in tips:
             raise Fault(
-                f"the repository has no branch {main}; `egs init` writes the first files", "NoProject"
+                f"the repository has no branch {main}; create the first files with `egs init`", "NoProject"
             )
         guards = (self._api.find(path) for path in (POLICY_PATH, BINDING_PATH, WEBHOOK_PATH))
         return _Seen(dict(tips), self._objects.items(), self._namespaces.items(), guarded_since(*guards))
@@ -198,7 +199,7 @@ class RequestDoor:
             guarded_since=seen.guarded_since,
             troubles=troubles,
         )
-        # Knowledge of objects may be old where a watch broke: nobody is cancelled on its word alone.
+        # The object cache may be stale after a broken watch: it is not enough to cancel a request.
         gone = {key for key, origin in orphans(view).items() if self._is_gone(origin)}
         return replace(view, gone=frozenset(gone))
 
@@ -222,7 +223,7 @@ class RequestDoor:
         return found
 
     def _is_gone(self, origin: Origin) -> bool:
-        # Where the custom resource itself is gone this raises: that is no deletion of its objects.
+        # If the custom resource itself is gone this raises: that is not a deletion of its objects.
         self._api.get(f"{GPRS}/{PLURAL}", limit=1)
         there = self._api.find(f"{GPRS}/namespaces/{origin.namespace}/{PLURAL}/{origin.name}")
         return there is None or there["metadata"]["uid"] != origin.uid or asked_from(there) is None
@@ -243,7 +244,7 @@ class RequestDoor:
     def _carry_out(
         self, edits: Sequence[Edit], tips: Mapping[str, str], now: datetime
     ) -> tuple[int, dict[str, Refusal]]:
-        """How many landed, and why others never will; those of a lost race are neither."""
+        """The number that landed, and why others never will; lost races are neither."""
         main = tips[self._settings.main_branch]
         commits = [edit for edit in edits if edit.via == "commit"]
         landed, refused = 0, dict[str, Refusal]()
@@ -268,7 +269,7 @@ class RequestDoor:
         outcome = self._store.push(branch, new, expected)
         if outcome is Outcome.UNKNOWN:
             raise Fault(
-                "the server did not answer whether a push arrived; looked at again", "RemoteUnreachable"
+                "the server did not answer whether a push arrived; checking again", "RemoteUnreachable"
             )
         log.info("requests pushed branch=%s outcome=%s", branch, outcome.value)
         return outcome
@@ -282,7 +283,7 @@ class RequestDoor:
         return Draft(edit.changes, message, who, now, base=parent, parent=parent)
 
     def _patched(self, patch: StatusPatch) -> bool:
-        """One object's trouble stops no other; whoever is gone meanwhile is seen to in the next pass."""
+        """A failure for one object stops no other; an object deleted meanwhile is handled in the next pass."""
         asked = patch.asked
         path = f"{GPRS}/namespaces/{asked.namespace}/{PLURAL}/{asked.name}/status"
         same = {"op": "test", "path": "/metadata/uid", "value": asked.uid}
@@ -300,7 +301,7 @@ class RequestDoor:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What a pass begins with; the same values mean that nothing can have changed."""
+    """The inputs of a pass; identical inputs mean that nothing can have changed."""
 
     tips: Mapping[str, str]
     objects: Mapping[str, GprObject]
@@ -314,14 +315,14 @@ def _slice_label(namespace: Mapping[str, Any]) -> str | None:
 
 def _refused(branch: str) -> Refusal:
     return Refusal(
-        f"the server refused the push to {branch}, which may be protected; let the door push there, "
+        f"the server refused the push to {branch}, which is perhaps protected; allow the door to push there, "
         "or start it with --via branch",
         "PushFailed",
     )
 
 
 def person_of(author: Author, cluster: str) -> Person:
-    """The commit's author; an address is a person's own only where admission vouches for it."""
+    """The commit's author; the address is a real person's only if admission vouches for it."""
     if not author.name:
         return MACHINE
     name = _clean(author.name)
@@ -334,14 +335,14 @@ def person_of(author: Author, cluster: str) -> Person:
 
 
 def _clean(name: str) -> str:
-    """On one line, without what ends a name in a commit."""
+    """One line, without characters that end a name in a commit."""
     return " ".join(re.sub(r"[<>\x00-\x1f\x7f]", " ", name).split())[:200] or "unknown"
 
 
 def run_door(
     api: Api, settings: Settings, door: DoorSettings, ended: Event, clock: Clock | None = None
 ) -> None:
-    """Passes until `ended`; trouble is told and tried again. Keeps its mirror apart from a controller's."""
+    """Runs passes until `ended`; failures are logged and retried. Uses its own mirror, not the controller's."""
     time, home = clock or SystemClock(), settings.state / "doors" / door.cluster
     home.mkdir(parents=True, exist_ok=True)
     sign, believes = signing(own_key(settings.trust)), machines_of(settings.trust).controllers()
@@ -361,7 +362,7 @@ def run_door(
 
 
 def _repeat(do: Callable[[], object], ended: Event, pauses: backoff.Backoff) -> None:
-    """Until it is done, with longer and longer pauses; whoever must act is told why in the log."""
+    """Retries until done, with growing pauses; the log says who must act."""
     pause: timedelta | None = None
     while not ended.is_set():
         try:
@@ -375,7 +376,7 @@ def _repeat(do: Callable[[], object], ended: Event, pauses: backoff.Backoff) -> 
 
 
 def _either(woken: Event, ended: Event, within_s: float) -> None:
-    """Until one of both, or that long."""
+    """Waits for either event, or the timeout."""
     left_s = within_s
     while left_s > 0 and not woken.is_set() and not ended.wait(min(0.5, left_s)):
         left_s -= 0.5

@@ -1,13 +1,13 @@
-"""GPR objects of a cluster against the repository: which files to write, and what to tell each object. Pure.
+"""Compares a cluster's GPR objects with the repository: which files to write, and each object's status. Pure.
 
-An object that a pipeline applies becomes a file of its slice; the file bears a label that names the object, and only
-files with such a label are ever touched. An object that is gone takes its request along: its file gets earlyRelease,
-which is right in every phase, and goes when the request is over. Nothing is remembered but what the repository and the
-objects say.
+An object applied by a pipeline becomes a file of its slice, with a label that names the object; only files
+with such a label are ever changed. Deleting an object ends its request: the file gets earlyRelease, which is
+right in every phase, and is removed when the request is finished. All state is in the repository and the
+objects.
 
-Whoever spoke last counts: an object's newer generation replaces the file, and a person's edit of the file stands
-until the object changes again. So does the deletion of a file under a lease: the object's next change, its release or
-a new object of that name bring the file back.
+The last writer wins: a newer generation of the object replaces the file, and a person's edit of the file
+stays until the object changes again. The same holds if the file of a running lease is deleted: the object's
+next change, its release, or a new object of that name restores the file.
 
 Held by tests/reconciler/gpr_objects/test_object_changes.py.
 """
@@ -39,7 +39,7 @@ from reconciler.gpr_objects.object_files import (
     branch_of,
     origin_of,
 )
-from reconciler.gpr_objects.object_status import Refusal, Standing, object_status
+from reconciler.gpr_objects.object_status import ObjectState, Refusal, object_status
 from schemas.documents.base import API_VERSION
 from schemas.documents.gpr import GPR, GPRSpec
 from schemas.reading.reader import read_document
@@ -54,7 +54,7 @@ from schemas.status.gpr_status import HOLDING, TERMINAL, GPRStatus
 
 
 def orphans(view: ObjectsView) -> Mapping[str, Origin]:
-    """Requests, on main or proposed, that come from objects of this cluster which are not known any more."""
+    """Requests, on main or proposed, whose objects in this cluster no longer exist."""
     found = {key: origin for key, origin in _filed(view) if not _is_there(origin, view)}
     for key, data in view.proposals.items():
         origin = None if data is None else _proposed_by(key, data)
@@ -85,7 +85,7 @@ def _is_there(origin: Origin, view: ObjectsView) -> bool:
 
 
 def held_cancellations(view: ObjectsView) -> str:
-    """The digest by which an admin confirms that so many objects vanished at once; empty: few did."""
+    """The digest that an admin confirms when many objects disappeared at once; empty: few did."""
     found = orphans(view)
     ending = [k for k in view.gone if k in found and _file_of(found[k], view) and not _is_over(k, view)]
     project = view.repository.project
@@ -104,13 +104,13 @@ def _is_over(key: str, view: ObjectsView) -> bool:
 
 
 def _file_of(origin: Origin, view: ObjectsView) -> GPR | None:
-    """The file on main that comes from that object."""
+    """The file on main made from that object."""
     found = view.repository.gprs.get((origin.slice, origin.name))
     return found if found is not None and origin_of(found) == origin else None
 
 
 def door_actions(view: ObjectsView) -> tuple[Action, ...]:
-    """Edits, each sound on top of those before it, and the statuses of objects that need none."""
+    """Edits, each valid on top of the previous ones, and statuses of objects that need no edit."""
     actions: list[Action] = []
     trial = view.repository.copy()
     if not held_cancellations(view):
@@ -126,7 +126,7 @@ def door_actions(view: ObjectsView) -> tuple[Action, ...]:
     return tuple(actions)
 
 
-# -- objects that are gone -----------------------------------------------------------------------------------
+# -- deleted objects ----------------------------------------------------------------------------------------
 
 
 def _cancellations(view: ObjectsView, trial: Repository) -> Iterator[Edit]:
@@ -167,11 +167,11 @@ def _outcome(path: str, data: bytes | None) -> Any:
     return None if data is None else read_document(path, data)
 
 
-# -- objects that are there ----------------------------------------------------------------------------------
+# -- existing objects ---------------------------------------------------------------------------------------
 
 
 def author_of(asked: GprObject, guarded_since: datetime | None) -> Author:
-    """The annotation is believed where nobody could have forged it, else it is the client's own word."""
+    """The annotation is trusted if it cannot have been forged, else the author is the client's own claim."""
     if asked.author is not None and guarded_since is not None and guarded_since <= asked.created:
         return Author(asked.author, is_verified=True)
     return Author(asked.author or asked.manager, is_verified=False)
@@ -179,33 +179,33 @@ def author_of(asked: GprObject, guarded_since: datetime | None) -> Author:
 
 def _answer(asked: GprObject, view: ObjectsView, trial: Repository) -> Action:
     author = author_of(asked, view.guarded_since)
-    standing = Standing(asked.generation, author.name, author.is_verified)
+    state = ObjectState(asked.generation, author.name, author.is_verified)
     slice_ = _slice_of(asked, view)
     if isinstance(slice_, Refusal):
-        return _told(asked, replace(standing, refusal=slice_), None)
+        return _told(asked, replace(state, refusal=slice_), None)
     origin = Origin(view.cluster, slice_, asked.namespace, asked.name, asked.uid)
-    standing = replace(standing, key=origin.key)
+    state = replace(state, key=origin.key)
     refusal = _name_refusal(asked, origin, view, trial)
     if refusal is not None:
-        return _told(asked, replace(standing, refusal=refusal), None)
+        return _told(asked, replace(state, refusal=refusal), None)
     gpr, status = _file_of(origin, view), view.statuses.get(origin.key)
     if gpr is None and asked.status.get("filed") and not _brings_back(asked, status, view):
         broken = not view.repository.absent(gpr_path(slice_, asked.name))
-        standing = replace(standing, is_filed=True, is_removed=not broken)
-        return _told(asked, standing, status)
-    return _filing(asked, origin, replace(standing, is_filed=gpr is not None), view, trial)
+        state = replace(state, is_filed=True, is_removed=not broken)
+        return _told(asked, state, status)
+    return _filing(asked, origin, replace(state, is_filed=gpr is not None), view, trial)
 
 
 def _brings_back(asked: GprObject, status: GPRStatus | None, view: ObjectsView) -> bool:
-    """Whether an object has spoken since its file was taken away, or spoiled, under a lease that goes on."""
+    """True if an object changed after its file was deleted or broken during its lease."""
     if status is None or status.phase not in HOLDING:
         return False
     key, seen = str(asked.status.get("request", "")), asked.status.get("observedGeneration")
     return asked.is_released or asked.generation != seen or key in view.proposals
 
 
-def _told(asked: GprObject, standing: Standing, request: GPRStatus | None) -> StatusPatch:
-    return StatusPatch(asked, object_status(standing, request, asked.status))
+def _told(asked: GprObject, state: ObjectState, request: GPRStatus | None) -> StatusPatch:
+    return StatusPatch(asked, object_status(state, request, asked.status))
 
 
 def _slice_of(asked: GprObject, view: ObjectsView) -> str | Refusal:
@@ -222,14 +222,14 @@ def _slice_of(asked: GprObject, view: ObjectsView) -> str | Refusal:
         or asked.namespace not in found.spec.namespaces
     ):
         return Refusal(
-            f"slices/{slice_}/slice.yaml does not name namespace {asked.namespace} of cluster {view.cluster}; "
+            f"slices/{slice_}/slice.yaml does not list namespace {asked.namespace} of cluster {view.cluster}; "
             "have it added there",
             "NoSlice",
         )
     said = asked.spec.get("slice", slice_)
     if said != slice_:
         return Refusal(
-            f"spec.slice says {said}, the namespace {asked.namespace} belongs to {slice_}; leave spec.slice out, "
+            f"spec.slice says {said}, but namespace {asked.namespace} belongs to {slice_}; omit spec.slice, "
             "or create this in a namespace of that slice",
             "OtherSlice",
         )
@@ -237,19 +237,20 @@ def _slice_of(asked: GprObject, view: ObjectsView) -> str | Refusal:
 
 
 def _name_refusal(asked: GprObject, origin: Origin, view: ObjectsView, trial: Repository) -> Refusal | None:
-    """Whether another request has the name, here or by an edit that comes before ours."""
+    """The refusal if another request has the name, on main or in an earlier edit."""
     slice_, name = origin.slice, origin.name
     path, was_filed = gpr_path(slice_, name), bool(asked.status.get("filed"))
     held = origin.key in view.statuses and view.statuses[origin.key].phase in HOLDING
     if path in trial.refused and not was_filed and not held:
-        return Refusal(f"{path} is there and cannot be read; mend or remove it", "NameTaken")
+        return Refusal(f"{path} exists but cannot be read; fix or remove it", "NameTaken")
     gpr = trial.gprs.get((slice_, name))
     if gpr is not None:
         return _taken(origin_of(gpr), origin)
     if origin.key in view.statuses and not was_filed and not held:
         phase = view.statuses[origin.key].phase
         return Refusal(
-            f"an earlier request {origin.key} is still {phase}; this one is filed when that is over and forgotten",
+            f"an earlier request {origin.key} is still {phase}; this one is filed once that has ended and "
+            "its record is removed",
             "NameInUse",
         )
     return None
@@ -259,51 +260,52 @@ def _taken(theirs: Origin | None, ours: Origin) -> Refusal | None:
     if theirs == ours:
         return None
     if theirs is None:
-        whose = "by a file that no object made"
+        whose = "by a file that was not made from an object"
     elif (theirs.cluster, theirs.namespace) == (ours.cluster, ours.namespace):
-        whose = "by an object of this name that was deleted; it goes first"
+        whose = "by a deleted object of this name, which is removed first"
     else:
         whose = f"by namespace {theirs.namespace} of cluster {theirs.cluster}"
-    return Refusal(f"{ours.key} is filed already {whose}; else give this one another name", "NameTaken")
+    return Refusal(f"{ours.key} is filed already {whose}; otherwise choose another name", "NameTaken")
 
 
 def _filing(
-    asked: GprObject, origin: Origin, standing: Standing, view: ObjectsView, trial: Repository
+    asked: GprObject, origin: Origin, state: ObjectState, view: ObjectsView, trial: Repository
 ) -> Action:
-    """The file as it should be, checked, and the way by which it gets there."""
+    """The wanted file, validated, and how it gets to main."""
     key, path = origin.key, gpr_path(origin.slice, origin.name)
     status = view.statuses.get(key)
-    current = view.text(path) if standing.is_filed else None
-    author = Author(standing.author, standing.is_verified)
+    current = view.text(path) if state.is_filed else None
+    author = Author(state.author, state.is_verified)
     behalf = address_of(author.name, view.cluster) if author.is_verified else ""
     wanted = _wanted(replace(asked, author=behalf or None), origin, current, _file_of(origin, view), status)
     if wanted == current:
         if view.proposals.get(key, current) == current or key in view.troubles:
-            return _told(asked, standing, status)
-        return Edit(key, "branch", {}, f"Withdraw what was proposed for {key}", author, str(origin))
+            return _told(asked, state, status)
+        return Edit(key, "branch", {}, f"Withdraw the proposal for {key}", author, str(origin))
     refusal = view.troubles.get(key) or _refused(path, wanted, status, trial)
     if refusal is not None:
-        return _told(asked, replace(standing, refusal=refusal), status)
-    subject = f"{'Change' if standing.is_filed else 'Create'} {key}"
+        return _told(asked, replace(state, refusal=refusal), status)
+    subject = f"{'Change' if state.is_filed else 'Create'} {key}"
     if view.via == "commit" and author.is_verified:
         return Edit(key, "commit", {path: wanted}, subject, author, str(origin), behalf)
     branch, digest = branch_of(view.cluster, key), hashlib.sha256(wanted).hexdigest()[:16]
     if view.proposals.get(key) == wanted:
-        return _told(asked, replace(standing, branch=branch, proposed=digest), status)
+        return _told(asked, replace(state, branch=branch, proposed=digest), status)
     if asked.status.get("proposed") == digest and key not in view.proposals:
         closed = Refusal(
-            f"the branch {branch} was deleted without being merged; change this to ask again", "NotMerged"
+            f"the branch {branch} was deleted without being merged; change the object to propose it again",
+            "NotMerged",
         )
-        return _told(asked, replace(standing, proposed=digest, refusal=closed), status)
+        return _told(asked, replace(state, proposed=digest, refusal=closed), status)
     return Edit(key, "branch", {path: wanted}, subject, author, str(origin), behalf)
 
 
 def _wanted(
     asked: GprObject, origin: Origin, current: bytes | None, gpr: GPR | None, status: GPRStatus | None
 ) -> bytes:
-    """The file's next content; what it has where neither the object's spec nor its release is news.
+    """The file's next content; unchanged if neither the object's spec nor its release is new.
 
-    The author of `asked` is the address that is vouched for, if any.
+    The author of `asked` is the address that admission vouches for, if any.
     """
     is_over = status is not None and status.phase in TERMINAL
     is_released = asked.is_released and not is_over
@@ -319,7 +321,7 @@ def _wanted(
 
 
 def _ordered(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields as people write them: the slice first, the others as docs/gpr.md has them."""
+    """Fields in the usual order: the slice first, the others as in docs/gpr.md."""
     order = ["slice", *(info.alias or name for name, info in GPRSpec.model_fields.items())]
     return dict(
         sorted(spec.items(), key=lambda item: order.index(item[0]) if item[0] in order else len(order))
@@ -327,7 +329,7 @@ def _ordered(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _refused(path: str, data: bytes, status: GPRStatus | None, trial: Repository) -> Refusal | None:
-    """What the rules say; without a word the trial repository has the file from then on."""
+    """The refusal by the rules; without one, the trial repository has the file afterwards."""
     known, document = set(trial.findings()), read_document(path, data)
     if isinstance(document, tuple):
         return _sentence(document)
@@ -350,7 +352,7 @@ def _forbidden(path: str, document: Any, status: GPRStatus | None, trial: Reposi
     if status is None or new is None:
         return []
     if status.phase in TERMINAL and asks_more_or_other(status.accepted_spec, new):
-        message = f"this request is {status.phase} and never runs again; create another object"
+        message = f"this request is {status.phase} and never runs again; create a new object"
         return [Finding(path, "ForbiddenEdit", message)]
     return list(edit_problems(path, status.accepted_spec, new, status.phase))
 

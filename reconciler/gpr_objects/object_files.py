@@ -1,4 +1,4 @@
-"""GPR objects, the files that come from them, and what may become of both: values for `requests`. Pure."""
+"""GPR objects, the files made from them, and their possible changes: values for `requests`. Pure."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ Json = dict[str, Any]
 Via = Literal["commit", "branch"]
 
 ORIGIN = PREFIX + "origin"
-"""Label of a file: cluster/slice/namespace/name/uid of the object that it comes from."""
+"""Label of a file: cluster/slice/namespace/name/uid of its object."""
 GENERATION = PREFIX + "generation"
-"""Label of a file: the object's generation that it was written from."""
+"""Label of a file: the generation of the object that it was written from."""
 FILED_BY = AUTHOR
-"""Label of a file: address of who asked for that generation, where admission vouched for it. Whoever deletes the object
-is not known; what follows from that is done on behalf of this person."""
+"""Label of a file: address of the author of that generation, if admission vouched for it. The deleter of an
+object is unknown; a deletion is done on behalf of this person.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class GprObject:
-    """One GPR object, cut down to what is read of it."""
+    """One GPR object, reduced to the fields that are read."""
 
     namespace: str
     name: str
@@ -37,8 +38,8 @@ class GprObject:
     created: datetime
     spec: Json
     is_released: bool
-    author: str | None  # as the annotation says
-    manager: str  # who wrote the spec last, by their own word
+    author: str | None  # from the annotation
+    manager: str  # the last writer of the spec, as the client claims
     status: Json
 
 
@@ -74,7 +75,7 @@ def _manager(meta: Json) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The object that a file comes from."""
+    """The object of a file."""
 
     cluster: str
     slice: str
@@ -92,7 +93,7 @@ class Origin:
 
 
 def origin_of(document: GPR) -> Origin | None:
-    """None for a file of people; also for a copy under another name, which took the label along."""
+    """None for a person's file; also for a copy under another name, which has the label too."""
     parts = document.metadata.labels.get(ORIGIN, "").split("/")
     if len(parts) != 5:
         return None
@@ -102,7 +103,7 @@ def origin_of(document: GPR) -> Origin | None:
 
 @dataclass(frozen=True, slots=True)
 class ObjectsView:
-    """All that is looked at."""
+    """All inputs."""
 
     cluster: str
     via: Via
@@ -112,29 +113,29 @@ class ObjectsView:
     text: Callable[[str], bytes]  # a file of main
     statuses: Mapping[str, GPRStatus]
     lost: Mapping[str, bytes] = field(default_factory=dict)
-    """Files that main has no more while their requests hold nodes, as they count, by key."""
+    """Files missing on main whose requests hold nodes, as they count, by key."""
     proposals: Mapping[str, bytes | None] = field(default_factory=dict)
-    """What each branch of ours has as the request's file, by key; absent where no branch waits to be merged."""
+    """The request's file on each of our branches, by key; absent if no branch waits for a merge."""
     guarded_since: datetime | None = None  # see `authors`
-    troubles: Mapping[str, Refusal] = field(default_factory=dict)  # by key: why it could not be pushed
-    gone: frozenset[str] = frozenset()  # keys of `orphans` whose objects were looked for and not found
+    troubles: Mapping[str, Refusal] = field(default_factory=dict)  # by key: why pushing failed
+    gone: frozenset[str] = frozenset()  # keys of `orphans` whose objects were confirmed to be missing
 
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Who a change is by."""
+    """The author of a change."""
 
     name: str
     is_verified: bool
 
 
 DOOR = Author("", is_verified=True)
-"""Nobody is known to have deleted an object: the door itself speaks for one that is gone."""
+"""Deletions have no known author: the door itself acts for a deleted object."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Files of one request to be changed; without a change its branch goes back to main."""
+    """Files of one request to change; without a change its branch is reset to main."""
 
     key: str
     via: Via
@@ -143,12 +144,14 @@ class Edit:
     author: Author
     origin: str
     behalf: str = ""
-    """Address of whom admission vouches for; empty: of nobody, so that the change is nobody's where main is judged."""
+    """Address of the person that admission vouches for; empty: none, so a judged main treats the author as
+    unknown.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class StatusPatch:
-    """An object's status as it should be."""
+    """The wanted status of an object."""
 
     asked: GprObject
     status: Json
@@ -158,5 +161,5 @@ Action = Edit | StatusPatch
 
 
 def branch_of(cluster: str, key: str) -> str:
-    """The branch on which a request of a cluster's object is proposed."""
+    """The branch that proposes the request of a cluster's object."""
     return f"egs/gpr/{cluster}/{key}"

@@ -1,8 +1,8 @@
-"""What a GPR object's status says: the committed status of its request, and what the door has to add. Pure.
+"""A GPR object's status: the committed status of its request, plus the door's own part. Pure.
 
-A controller's answer is repeated, never worked out anew; only where there is none yet the phase is the door's own:
-`Filed` (on main), `Proposed` (on a branch that waits to be merged) or `Refused`. The same facts give the same
-status, so that nothing is written while nothing changes.
+A controller's status is copied; only without one the phase is the door's own: `Filed` (on main), `Proposed`
+(on a branch that waits for a merge) or `Refused`. The same facts give the same status, so that nothing is
+written while nothing changes.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why what an object asks for is not done, or not yet."""
+    """Why an object's request is not filed, or not yet."""
 
     message: str
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """Where an object stands with the repository."""
+class ObjectState:
+    """The object's state in the repository."""
 
     generation: int
     author: str
@@ -38,21 +38,21 @@ class Standing:
     branch: str = ""
     proposed: str = ""
     refusal: Refusal | None = None
-    is_removed: bool = False  # its file was taken away from main by people
+    is_removed: bool = False  # people deleted its file on main
 
 
-def object_status(standing: Standing, request: GPRStatus | None, before: Mapping[str, Any]) -> Json:
-    """The whole status; `before` is the one that the object has."""
-    found = _mirrored(request) if request is not None else _own(standing, before)
+def object_status(state: ObjectState, request: GPRStatus | None, before: Mapping[str, Any]) -> Json:
+    """The whole status; `before` is the object's present one."""
+    found = _mirrored(request) if request is not None else _own(state, before)
     found |= {
-        "observedGeneration": standing.generation,
-        "request": standing.key,
-        "filed": standing.is_filed,
-        "author": standing.author,
-        "authorVerified": standing.is_verified,
-        "branch": standing.branch,
-        "proposed": standing.proposed,
-        "conditions": [_accepted(standing), *_conditions(request)],
+        "observedGeneration": state.generation,
+        "request": state.key,
+        "filed": state.is_filed,
+        "author": state.author,
+        "authorVerified": state.is_verified,
+        "branch": state.branch,
+        "proposed": state.proposed,
+        "conditions": [_accepted(state), *_conditions(request)],
     }
     return {field: value for field, value in found.items() if value not in ("", [], {})}
 
@@ -67,45 +67,45 @@ def _mirrored(request: GPRStatus) -> Json:
 
 
 _HEAVY: Any = {"checks": {"__all__": {"log"}}}
-"""Logs are in the repository; of an object every watcher gets every change."""
+"""Logs are in the repository; watchers of an object receive every change."""
 
 
-def _own(standing: Standing, before: Mapping[str, Any]) -> Json:
-    """Without a controller's answer."""
-    if standing.is_removed:
+def _own(state: ObjectState, before: Mapping[str, Any]) -> Json:
+    """Without a controller's status."""
+    if state.is_removed:
         if before.get("phase") in TERMINAL:
             return {field: value for field, value in before.items() if field not in _ABOUT_DOOR}
-        message = "its file was removed from main; delete this object, a new request needs a new one"
+        message = "its file was removed from main; delete this object; a new request needs a new object"
         return {"phase": str(Phase.CANCELLED), "reason": "FileRemoved", "message": message}
-    if standing.refusal is not None and not standing.is_filed:
+    if state.refusal is not None and not state.is_filed:
         return {
             "phase": "Refused",
-            "reason": standing.refusal.reason,
-            "message": standing.refusal.message,
+            "reason": state.refusal.reason,
+            "message": state.refusal.message,
         }
-    if standing.branch and not standing.is_filed:
-        message = f"merge the branch {standing.branch} to file it"
+    if state.branch and not state.is_filed:
+        message = f"merge the branch {state.branch} to file it"
         return {"phase": "Proposed", "reason": "AwaitsMerge", "message": message}
     return {
         "phase": "Filed",
         "reason": "AwaitsController",
-        "message": "it is on main; a controller answers next",
+        "message": "it is on main; a controller will process it next",
     }
 
 
 _ABOUT_DOOR = frozenset({"branch", "proposed"})
 
 
-def _accepted(standing: Standing) -> Json:
-    """Whether main has what the object asks for now."""
-    if standing.refusal is not None:
-        return _condition("Accepted", standing.refusal.reason, standing.refusal.message, holds=False)
-    if standing.branch:
-        message = f"the branch {standing.branch} waits to be merged"
+def _accepted(state: ObjectState) -> Json:
+    """Whether main has the object's current spec."""
+    if state.refusal is not None:
+        return _condition("Accepted", state.refusal.reason, state.refusal.message, holds=False)
+    if state.branch:
+        message = f"the branch {state.branch} waits to be merged"
         return _condition("Accepted", "AwaitsMerge", message, holds=False)
-    if standing.is_removed:
+    if state.is_removed:
         return _condition("Accepted", "FileRemoved", "its file was removed from main", holds=False)
-    return _condition("Accepted", "OnMain", f"main has it as {standing.key}", holds=True)
+    return _condition("Accepted", "OnMain", f"main has it as {state.key}", holds=True)
 
 
 def _conditions(request: GPRStatus | None) -> list[Json]:

@@ -1,9 +1,9 @@
-"""What agents report, from their own branches; one report a node, parsed once.
+"""Agents' reports, from their own branches; one report per node, parsed once.
 
-Where agents sign, a report counts that the branch's own agent signed, about its own node, and that is not older than
-the last one that counted; whatever else lies on the branch, or nothing, leaves that one in force, as long as its key
-counts. A report dated in the future is as if it were not there until its time has come: it hides neither what was
-before it nor what comes after. Held by tests/reconciler/health/test_agent_reports.py.
+If agents sign, a report counts only if the branch's agent signed it, it is about the agent's own node, and it
+is not older than the last one that counted; anything else on the branch, or its deletion, leaves that last
+report in force, as long as its key counts. A report dated in the future is ignored until its time has come:
+it hides neither earlier nor later reports. Held by tests/reconciler/health/test_agent_reports.py.
 """
 
 from __future__ import annotations
@@ -33,50 +33,50 @@ PATTERN = f"{PREFIX}*/*"
 FILE = "report.yaml"
 SIGNATURE = "report.yaml.sig"
 MOST_ALARMS = 20
-"""Branches that are told of one by one."""
+"""Branches that are reported one by one."""
 SEARCHED = 20
-"""Commits below a tip that are searched for the last report that counts; agents write on change only."""
+"""Commits below a branch's head that are searched for the last valid report; agents write on change only."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What one branch said when it was looked at."""
+    """The state of one branch at the last look."""
 
-    tip: str = ""  # empty: to be looked at again
-    keys: tuple[AgentKey, ...] | None = None  # those that the manifest had for it; None: none was asked for
+    tip: str = ""  # empty: must be read again
+    keys: tuple[AgentKey, ...] | None = None  # the agent's keys in the manifest; None: no signature needed
     report: AgentReport | None = None
     alarm: str = ""
-    proof: Signed | None = None  # by which the report counts; None: it needs none
-    early: datetime | None = None  # when one that is dated in the future has its time
+    proof: Signed | None = None  # the signed report; None: no signature needed
+    early: datetime | None = None  # when a report dated in the future is due
 
 
 class Reports:
     """The last good report of every agent."""
 
     def __init__(self, store: Store, machines: Machines | None = None) -> None:
-        """`machines` tells agents by their signatures; None: every report counts."""
+        """`machines` verifies agents' signatures; None: every report counts."""
         self._store, self._machines = store, machines
         self._known: dict[str, _Known] = {}
-        self._keys: object = None  # of the trust folder, as of the last reading
-        # What this process's predecessor fetched last, where they share a mirror: older reports count no more.
+        self._keys: object = None  # the trust folder's keys at the last reading
+        # What an earlier process fetched last from a shared mirror: older reports no longer count.
         self._before = {
             b: t for b, t in store.tips().items() if machines is not None and b.startswith(PREFIX)
         }
 
     @property
     def alarms(self) -> tuple[str, ...]:
-        """A sentence for each branch whose tip is not its agent's, as of the last reading."""
+        """A sentence for each branch whose head is not its agent's, as of the last reading."""
         found = [known.alarm for _, known in sorted(self._known.items()) if known.alarm]
         more = len(found) - MOST_ALARMS
         return (
             *found[:MOST_ALARMS],
-            *([f"{more} more branches of agents are not theirs"] if more > 0 else ()),
+            *([f"{more} more agent branches have foreign commits"] if more > 0 else ()),
         )
 
     def read(self, clusters: Mapping[str, ClusterSpec], now: datetime) -> dict[NodeKey, AgentReport]:
-        """Reports by cluster and node; an agent speaks only for the cluster its branch is named after.
+        """Reports by cluster and node; an agent reports only for the cluster its branch is named after.
 
-        A report dated in the future counts when its time has come: it must not hide what is newer by then.
+        A report dated in the future counts when its time has come: it must not hide newer reports until then.
         """
         found: dict[NodeKey, AgentReport] = {}
         machines = self._machines
@@ -104,7 +104,9 @@ class Reports:
         return found
 
     def _heed_keys(self, clusters: Mapping[str, ClusterSpec]) -> None:
-        """When the trust folder changed, a report counts on if its key still does, and every branch is looked at."""
+        """After a change of the trust folder a report still counts if its key does, and every branch is read
+        again.
+        """
         keys = None if self._machines is None else self._machines.keys()
         if self._machines is None or keys is self._keys or keys == self._keys:
             return
@@ -120,7 +122,7 @@ class Reports:
             self._known[branch] = replace(known, tip="")
 
     def _tips(self) -> dict[str, str | None]:
-        """Where agents' branches stand; one whose report counted for its signature does not vanish with its branch."""
+        """The heads of agents' branches; a deleted branch whose signed report counted is still listed."""
         there: dict[str, str | None] = {
             b: t for b, t in self._store.tips().items() if b.startswith(PREFIX) and b.count("/") == 3
         }
@@ -130,7 +132,7 @@ class Reports:
         return dict.fromkeys(self._known) | there
 
     def _look(self, branch: str, tip: str | None, now: datetime) -> _Known:
-        """What is known of a branch on which every report counts."""
+        """The state of a branch where every report counts."""
         last = self._known.get(branch, _Known())
         if tip is None:
             return _Known()
@@ -139,10 +141,10 @@ class Reports:
         return self._tried(branch, last, lambda: self._plain(branch, tip, last, now))
 
     def _look_signed(self, branch: str, tip: str | None, spec: ClusterSpec, now: datetime) -> _Known:
-        """What is known of a branch on which its agent's signature counts."""
+        """The state of a branch where the agent's signature is needed."""
         last = self._known.get(branch, _Known())
         if last.keys != spec.agent_keys:
-            last = _Known(keys=spec.agent_keys)  # other keys may leave nothing of what counted
+            last = _Known(keys=spec.agent_keys)  # with other keys, the last report may no longer count
         before = self._before.pop(branch, None)
         if before is not None:
             last = self._tried(branch, last, lambda: self._signed(branch, before, spec, last, now))
@@ -154,7 +156,7 @@ class Reports:
         return self._tried(branch, last, lambda: self._signed(branch, tip, spec, last, now))
 
     def _tried(self, branch: str, last: _Known, look: Callable[[], _Known]) -> _Known:
-        """What could not be looked at is looked at again; until then the last good report counts."""
+        """After a failed read the branch is read again; until then the last good report counts."""
         try:
             return look()
         except Fault as fault:
@@ -162,7 +164,7 @@ class Reports:
             return replace(last, tip="")
 
     def _plain(self, branch: str, tip: str, last: _Known, now: datetime) -> _Known:
-        """The tip's report, or the last good one."""
+        """The head's report, or the last good one."""
         data = self._read(branch, tip, FILE).get(FILE)
         report = None if data is None else _parsed(branch, data)
         if report is None or not _is_early(report, now):
@@ -170,7 +172,7 @@ class Reports:
         return _Known(tip, None, last.report, early=report.at)
 
     def _signed(self, branch: str, tip: str, spec: ClusterSpec, last: _Known, now: datetime) -> _Known:
-        """The newest report on the branch that its agent signed, unless one that is newer counted already."""
+        """The newest report signed by the branch's agent, unless a newer one counted already."""
         early: datetime | None = None
         commit, report, proof = "", last.report, last.proof
         for step, signed, found in self._believed(branch, tip, spec):
@@ -181,11 +183,11 @@ class Reports:
         if commit == tip:
             alarm = ""
         elif early is not None:
-            alarm = f"branch {branch} has a report of {early:%Y-%m-%dT%H:%M:%SZ}, which is to come; {_CLOCK}"
+            alarm = f"branch {branch} has a report dated {early:%Y-%m-%dT%H:%M:%SZ}, which is in the future; {_CLOCK}"
         else:
-            alarm = _wrong(branch, f"has a tip {tip[:12]} that is not its agent's")
+            alarm = _wrong(branch, f"has a commit {tip[:12]} that is not by its agent")
         if report is not None and last.report is not None and report.at < last.report.at:
-            alarm = alarm or _wrong(branch, f"was set back to {tip[:12]}")
+            alarm = alarm or _wrong(branch, f"was reset to {tip[:12]}")
             report, proof = last.report, last.proof
         if alarm and alarm != last.alarm:
             log.warning("report does not count branch=%s tip=%s; protect the branch", branch, tip[:12])
@@ -194,7 +196,7 @@ class Reports:
     def _believed(
         self, branch: str, tip: str, spec: ClusterSpec
     ) -> Iterator[tuple[str, Signed, AgentReport]]:
-        """Commits whose report counts for its signature, newest first, down the first parents."""
+        """Commits with a validly signed report, newest first, along first parents."""
         assert self._machines is not None
         _, _, cluster, agent = branch.split("/")
         step: str | None = tip
@@ -210,22 +212,22 @@ class Reports:
             step = self._store.parent(step)
 
     def _read(self, branch: str, commit: str, *names: str) -> dict[str, bytes]:
-        """As `_files`; nothing of a commit that cannot be read, which no agent writes."""
+        """As `_files`; empty for an unreadable commit, which no agent writes."""
         try:
             return self._files(branch, commit, *names)
         except Fault as fault:
             if fault.reason not in UNREADABLE - {"CorruptObjects"}:
-                raise  # it may be the mirror that is broken, and mended by then
+                raise  # the mirror may be broken, and repaired by the next look
             log.warning("report not read branch=%s message=%s; protect the branch", branch, fault)
             return {}
 
     def _files(self, branch: str, commit: str, *names: str) -> dict[str, bytes]:
-        """Those of a commit's files that are plain; nothing larger than a report can be is ever read."""
+        """Those of a commit's files that are plain; files larger than any report are never read."""
         entries = self._store.diff(None, commit)
         there = {e.path: e.oid for e in entries if e.path in names and e.mode == REGULAR_MODE and e.oid}
         sizes = self._store.sizes(there.values())
         if any(size > MAX_BYTES for size in sizes.values()):
-            log.warning("report too large branch=%s; the agent's operator should look at it", branch)
+            log.warning("report too large branch=%s; the agent's operator should check it", branch)
             return {}
         contents = self._store.read(there.values())
         return {path: contents[oid] for path, oid in there.items()}
@@ -235,12 +237,12 @@ def _parsed(branch: str, data: bytes) -> AgentReport | None:
     try:
         return AgentReport.model_validate_json(json.dumps(load(data)))
     except (Refused, ValidationError):
-        log.warning("report not read branch=%s; the agent's operator should look at it", branch)
+        log.warning("report not read branch=%s; the agent's operator should check it", branch)
         return None
 
 
 def speaks_for(report: AgentReport, cluster: str, agent: str) -> bool:
-    """Whether it is of that agent, and of the node that the agent is named after (`NODE`, or `NODE.` and more)."""
+    """True if it is by that agent, about the node the agent is named after (`NODE`, or `NODE.` and more)."""
     own = agent == report.node or agent.startswith(f"{report.node}.")
     return own and report.cluster == cluster and report.metadata.name == agent
 
@@ -250,17 +252,15 @@ def _is_early(report: AgentReport, now: datetime) -> bool:
 
 
 def _is_due(known: _Known, now: datetime) -> bool:
-    """Whether a report that was dated in the future has its time now."""
+    """True if a report dated in the future is now due."""
     return known.early is not None and known.early <= now + AHEAD
 
 
-_CLOCK = (
-    "it counts when its time has come, until then the one before does: set the clock of that agent's machine"
-)
+_CLOCK = "it counts once that time has come, until then the previous one does: correct the clock of the agent's machine"
 
 
 def _wrong(branch: str, what: str) -> str:
     return (
-        f"branch {branch} {what}; its last signed report stays in force. Only its agent may push there, so protect "
-        "the branch; if the agent has another key now, name that in the cluster's agentKeys"
+        f"branch {branch} {what}; its last signed report stays in force. Only the agent may push there: protect "
+        "the branch, or if the agent has a new key, list it in the cluster's agentKeys"
     )

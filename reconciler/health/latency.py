@@ -1,4 +1,6 @@
-"""Whether the nodes of a running request still reach each other fast enough, as their clusters measure it. Pure."""
+"""Whether the nodes of a running request still reach each other fast enough, by their clusters' measurements.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +10,13 @@ from reconciler.model.facts import Context
 from schemas.status.gpr_status import Check, GPRStatus
 
 NAMED = 3
-"""Nodes of one event that are named."""
+"""Nodes listed in one event."""
 
 
 def with_latency(key: str, status: GPRStatus, context: Context) -> tuple[GPRStatus, tuple[Event, ...]]:
-    """The status with the checks between its nodes, and a word about those that fail and did not before.
+    """The status with the latency checks of its nodes, and an event about new failures.
 
-    One row for a node, as it was when it last began to pass or to fail: a figure that moves is no fact.
+    One row per node, as of its last change between pass and fail: a fluctuating number is not a fact.
     """
     assert status.assignment is not None
     known = {c.node: c for c in status.checks if c.stage == "run"}

@@ -1,10 +1,11 @@
-"""How often each node failed lately: a node that did is given out last. Pure.
+"""How often each node failed recently: a node that did is handed out last. Pure.
 
-Only the instants at which faults began are kept, for a month, so that the history costs a line per node that failed. A
-fault is a node that its agent reported bad, that failed a check, or that fell silent; a cordon is none.
+Only the times at which faults began are kept, for a month, so that the history costs a line per failed node.
+A fault is a node that its agent reported bad, that failed a check, or that became silent; a cordon is not a
+fault.
 
-Held by tests/reconciler/health/test_node_faults.py: one outage counts once, however long it lasts and whatever it
-turns into.
+Held by tests/reconciler/health/test_node_faults.py: one outage counts once, however long it lasts and
+whatever it turns into.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from schemas.documents.cluster import ClusterSpec
 from schemas.status.gpr_status import NodeRecord, NodeState
 
 KEPT = timedelta(days=30)
-"""Lemons fail again within weeks; what is longer ago says little of a node that was mended or moved since."""
+"""Bad nodes fail again within weeks; older faults say little about a node repaired or moved since."""
 MOST = 20
-"""Of one node: who failed so often is last anyway."""
+"""Per node: one that failed so often is last anyway."""
 FAULTY = frozenset({NodeState.UNHEALTHY, NodeState.SUSPECT, NodeState.QUARANTINED})
 
 Faults = Mapping[NodeKey, tuple[datetime, ...]]
@@ -31,9 +32,9 @@ def with_faults(
     clusters: Mapping[str, ClusterSpec],
     now: datetime,
 ) -> dict[NodeKey, tuple[datetime, ...]]:
-    """The history after `records` (as they were, as they are); a node of no cluster in force is forgotten.
+    """The history after `records` (before, after); nodes without a cluster in force are forgotten.
 
-    What an admin's `cleared` says was mended no longer counts.
+    Faults before an admin's `cleared` no longer count.
     """
     old, new = records
     cleared = {

@@ -1,8 +1,8 @@
-"""What each node is to the planner, from the cluster's view, its agent's report and its own record. Pure.
+"""Each node's state for the planner, from the cluster's view, its agent's report and its own record. Pure.
 
-Never more of a pool than its isolation limit is taken out for health's sake: beyond it a node stays in service as
-Suspect until an admin raises `maxIsolated`. Nodes that others cordoned or use, that do not fit their pool or that are
-silent do not count towards it.
+No more nodes of a pool than its isolation limit are taken out for health reasons: beyond it a node stays in
+service as Suspect until an admin raises `maxIsolated`. Nodes that are cordoned or used by others, unfit for
+their pool or silent do not count towards the limit.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from schemas.status.gpr_status import NodeMetadata, NodeRecord, NodeState
 
 DAY = timedelta(days=1)
 NAMED = 3
-"""Pods of a node that are named."""
+"""Pods listed per node."""
 AHEAD = timedelta(minutes=5)
-"""How far an agent's clock may be ahead; what is dated later does not count."""
+"""Tolerated clock skew of an agent; reports dated later do not count."""
 EVICTING_TAINT = "EvictingTaint"
-"""Reason of a node from which somebody's taint sends the pods of slices away; others only keep new ones off."""
+"""Reason of a node whose foreign taint evicts the pods of slices; other taints only repel new pods."""
 ISOLATING = frozenset({NodeState.UNHEALTHY, NodeState.QUARANTINED})
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """All that speaks for or against the nodes of one cluster."""
+    """All evidence about the nodes of one cluster."""
 
     cluster: str
     spec: ClusterSpec
@@ -47,9 +47,9 @@ def judge_nodes(
     overdue: frozenset[NodeKey],
     now: datetime,
 ) -> dict[NodeKey, NodeRecord]:
-    """Records of all nodes that are not simply Ready; a cluster out of reach keeps its records as they were.
+    """Records of all nodes that are not simply Ready; an unreachable cluster keeps its records.
 
-    `overdue` are nodes whose lease is over by more than its drain and that are not clean yet.
+    `overdue` are nodes not yet clean although their lease ended longer ago than the drain.
     """
     records: dict[NodeKey, NodeRecord] = {}
     for cluster in sorted(clusters):
@@ -96,7 +96,7 @@ def _record(evidence: Evidence, pool: Pool, node: str, verdict: Verdict) -> Node
 
 
 def _verdict(evidence: Evidence, node: str) -> Verdict | None:
-    """None: simply Ready."""
+    """None: Ready."""
     key = (evidence.cluster, node)
     view = evidence.view.nodes.get(node)
     if view is None:
@@ -111,14 +111,14 @@ def _verdict(evidence: Evidence, node: str) -> Verdict | None:
 
 
 def _unclean(evidence: Evidence, key: NodeKey, view: NodeView) -> Verdict:
-    """A node whose lease is over; one on which pods stay for too long is for people to look at."""
+    """A node whose lease is over; if pods stay too long, an operator must act."""
     if not view.staying:
-        return NodeState.DIRTY, NOT_CLEAN, "its lease is over and it is not clean yet"
-    text = f"its lease is over and GPU pods are still there: {_named(view.staying)}"
+        return NodeState.DIRTY, NOT_CLEAN, "its lease is over but it is not clean yet"
+    text = f"its lease is over but GPU pods are still running: {_named(view.staying)}"
     old, bound = evidence.before.get(key), evidence.spec.exit.quarantine_after
     if old is None or old.reason != NOT_CLEAN or evidence.now - old.since < bound:
         return NodeState.DIRTY, NOT_CLEAN, text
-    return NodeState.QUARANTINED, PODS_STAY, f"{text}; end them, then name it under spec.cleared"
+    return NodeState.QUARANTINED, PODS_STAY, f"{text}; delete them, then list the node under spec.cleared"
 
 
 def _named(pods: tuple[str, ...]) -> str:
@@ -127,20 +127,20 @@ def _named(pods: tuple[str, ...]) -> str:
 
 
 def _unusable(view: NodeView) -> Verdict | None:
-    """Why a sound node is not free for anybody new; whoever has it already keeps it."""
+    """Why a healthy node is not free for new requests; a request that has it keeps it."""
     if view.cordoned:
-        return NodeState.CORDONED, "Cordoned", "somebody else took it out of service"
+        return NodeState.CORDONED, "Cordoned", "it was cordoned by someone else"
     if view.unfit:
-        text = f"it is not what its pool says: {view.unfit}; mend the node or the manifest"
+        text = f"it does not match its pool: {view.unfit}; fix the node or the manifest"
         return NodeState.UNFIT, "DoesNotFitPool", text
     if view.taint:
         text = (
-            f"it bears the taint {view.taint}, which pods of slices do not tolerate; take it off, or name its key "
-            "under spec.checks.tolerate of its cluster when they do"
+            f"it has the taint {view.taint}, which pods of slices do not tolerate; remove it, or list its key "
+            "under spec.checks.tolerate of its cluster if they do"
         )
         return NodeState.UNFIT, EVICTING_TAINT if view.taint.endswith(":NoExecute") else "ForeignTaint", text
     if view.foreign:
-        text = f"GPU pods of no slice run there: {_named(view.foreign)}; it is free when they are gone"
+        text = f"GPU pods outside of slices run there: {_named(view.foreign)}; it is free when they are gone"
         return NodeState.OCCUPIED, "ForeignPods", text
     return None
 
@@ -153,15 +153,15 @@ def _reported(evidence: Evidence, key: NodeKey, cleared: datetime | None) -> Ver
         at for at in report.faults if -AHEAD <= evidence.now - at < DAY and (cleared is None or at > cleared)
     ]
     if len(faults) >= evidence.spec.health.faults_to_quarantine:
-        message = f"{len(faults)} faults within a day; mend it, then name it under spec.cleared"
+        message = f"{len(faults)} faults within a day; repair it, then list it under spec.cleared"
         return NodeState.QUARANTINED, "FaultTrend", message
     if report.healthy or (cleared is not None and report.at <= cleared):
         return None
-    return NodeState.UNHEALTHY, report.reason or "Unhealthy", report.message or "its agent says so"
+    return NodeState.UNHEALTHY, report.reason or "Unhealthy", report.message or "reported by its agent"
 
 
 def _kept(old: NodeRecord | None, cleared: datetime | None, now: datetime) -> Verdict | None:
-    """A quarantine stands until people clear it; a failed check stands until its time is over."""
+    """A quarantine lasts until an operator clears it; a failed check until its time is over."""
     if old is None or (cleared is not None and cleared >= old.since):
         return None
     message = (old.message or "").partition(STAYS)[0]
@@ -180,14 +180,14 @@ PEOPLE_CLEAR = frozenset({"FaultTrend", "PostCheckFailed", PODS_STAY})
 def _within_limit(
     found: Iterable[NodeRecord], pool: Pool, before: Mapping[NodeKey, NodeRecord]
 ) -> list[NodeRecord]:
-    """The records with those beyond the isolation limit turned into Suspect; who was out first stays out."""
+    """The records, with those beyond the isolation limit turned into Suspect; nodes already out stay out."""
     records = list(found)
 
     def was_out(record: NodeRecord) -> bool:
         old = before.get((record.cluster, record.metadata.name))
         return old is not None and old.state in ISOLATING
 
-    # A node that others' pods have is of no use in service, however many are out.
+    # A node used by foreign pods is useless in service, however many are out.
     isolating = [r for r in records if r.state in ISOLATING and r.reason != PODS_STAY]
     isolating.sort(key=lambda r: (not was_out(r), r.since, r.metadata.name))
     suspect = {r.metadata.name for r in isolating[pool.isolation_limit :]}
@@ -206,7 +206,7 @@ def _within_limit(
 def health_events(
     before: Mapping[NodeKey, NodeRecord], after: Mapping[NodeKey, NodeRecord], now: datetime
 ) -> tuple[Event, ...]:
-    """What changed for people: nodes that left service, came back, or should have left."""
+    """Health changes for users: nodes that left service, returned, or should have left."""
     told = []
     for key in sorted({*before, *after}):
         old, new = before.get(key), after.get(key)

@@ -1,9 +1,10 @@
-"""Nodes that leave before the strict end: given back at their instant, and a request that queues for the rest. Pure.
+"""Leases that end before their strict end: nodes are released at a committed time, and the request queues for
+its remaining time. Pure.
 
-The instant is committed before (`status.eviction`), by `reconciler.deciding.preemption` for whom room is made, or by
-the request's own people who stop it. The nodes are cleaned as after any lease; then the request is in the queue
-again, in the place that it had, for the whole minutes that are left. Held by tests/cases/reconciler/preemption.yaml
-and stop.yaml.
+The time is committed beforehand (`status.eviction`), by `reconciler.deciding.preemption` for the request that
+needs the nodes, or because the request's own file stops it. The nodes are cleaned as after any lease; then
+the request is queued again, in its old position, for the whole minutes that remain. Held by
+tests/cases/reconciler/preemption.yaml and stop.yaml.
 """
 
 from __future__ import annotations
@@ -35,17 +36,17 @@ from schemas.status.gpr_status import Cause, Condition, Eviction, GPRStatus, Pha
 
 NOTHING = timedelta()
 MINUTE = timedelta(minutes=1)
-"""Durations are written in whole minutes."""
+"""Durations are whole minutes."""
 PREEMPTED: Final = "Preempted"
-"""The reason, and the condition as long as its nodes have not left."""
+"""The reason, and the condition until its nodes are released."""
 STOPPED: Final = "Stopped"
 IDLE: Final = "Idle"
 QUEUED_AGAIN = frozenset({PREEMPTED, STOPPED})
-"""Why a request whose nodes left waits for the rest of its time."""
+"""Reasons for which a request waits for its remaining time after its nodes are released."""
 
 
 def left_early(key: str, status: GPRStatus, context: Context) -> RequestOutcome | None:
-    """A running request whose nodes leave now, before its strict end; None while it keeps them."""
+    """Ends a running request whose committed early end has come; None while it keeps its nodes."""
     eviction, end = status.eviction, status.end_time
     if status.phase is not Phase.PROVISIONED or eviction is None or end is None:
         return None
@@ -55,18 +56,20 @@ def left_early(key: str, status: GPRStatus, context: Context) -> RequestOutcome 
     until = context.now if is_late else eviction.at
     left = (end - until) // MINUTE * MINUTE
     if left < MINUTE:
-        return None  # its own end comes first
+        return None  # its strict end comes first
     outcome = _leaving(key, status, (until, left), context)
     if not is_late or outcome.status is None:
         return outcome
-    message = f"its nodes left at {context.now:%Y-%m-%dT%H:%M:%SZ}: the controller was away"
+    message = f"its nodes were released at {context.now:%Y-%m-%dT%H:%M:%SZ}: the controller was down"
     late = Condition(type=ENDED_LATE, reason=str(Cause.CONTROLLER_ABSENT), message=message, at=context.now)
     noted = with_condition(outcome.status, late)
     return replace(outcome, status=noted, cause=(Cause.CONTROLLER_ABSENT, "controller"))
 
 
 def _holds(status: GPRStatus, context: Context) -> bool:
-    """Whether a node is still its own: where only the commit had to wait, the nodes left at their instant."""
+    """True if a cluster still shows one of its nodes; if only the commit was late, the nodes were released in
+    time.
+    """
     held = status.assignment
     leases = () if held is None else (context.seen.lease_of(held.cluster, node) for node in held.nodes)
     return any(lease is not None and lease.uid == status.uid for lease in leases)
@@ -78,8 +81,8 @@ def _leaving(
     until, left = when
     status, marked = with_marks(key, status, context.now, until)
     assert status.eviction is not None
-    why = f"for {status.eviction.by}" if status.eviction.by else "as its people asked"
-    text = f"its nodes leave {why}; it is queued again for the {format_duration(left)} that are left"
+    why = f"for {status.eviction.by}" if status.eviction.by else "as requested"
+    text = f"its nodes are released {why}; it is queued again for the remaining {format_duration(left)}"
     gone = without_condition(status, PREEMPTED, "NoSpare", "ExtensionRefused").edited(
         phase=advance(status.phase, Move.EVICT),
         reason=status.eviction.reason,
@@ -92,7 +95,7 @@ def _leaving(
 
 
 def queues_again(status: GPRStatus) -> bool:
-    """Whether a request whose nodes are being cleaned waits afterwards for the rest of its time."""
+    """True if a request whose nodes are being cleaned waits afterwards for its remaining time."""
     return (
         status.phase is Phase.RELEASING
         and status.eviction is not None
@@ -102,7 +105,9 @@ def queues_again(status: GPRStatus) -> bool:
 
 
 def requeued(key: str, status: GPRStatus, context: Context) -> RequestOutcome:
-    """Its last node is clean: back in the queue, with its costs counted; one that is stopped waits for its people."""
+    """Its last node is clean: queued again with its costs counted; a stopped request waits until it is
+    started.
+    """
     assert status.assignment is not None
     assert status.eviction is not None
     assert status.remaining is not None
@@ -114,8 +119,8 @@ def requeued(key: str, status: GPRStatus, context: Context) -> RequestOutcome:
         status = with_slip(status, None, Cause.REQUEST_CHANGED, key, context.now)
         reason, text = STOPPED, stopped_text(key, status)
     else:
-        why = f"made room for {eviction.by}" if eviction.by else "was stopped"
-        reason, text = eviction.reason, f"{why}; queued again for the {left} that are left"
+        why = f"evicted for {eviction.by}" if eviction.by else "was stopped"
+        reason, text = eviction.reason, f"{why}; queued again for the remaining {left}"
     queued = without_promise(without_condition(status, ENDED_LATE, STAYING)).edited(
         phase=advance(status.phase, Move.REQUEUE),
         reason=reason,
@@ -134,20 +139,20 @@ def requeued(key: str, status: GPRStatus, context: Context) -> RequestOutcome:
 
 
 def given_up(key: str, status: GPRStatus, context: Context) -> RequestOutcome:
-    """A request whose nodes are being cleaned and whose file asks for the end: it does not come back."""
+    """A request whose nodes are being cleaned and whose file ends it: it is not queued again."""
     if not queues_again(status):
         return RequestOutcome(status)
-    text = "its people gave up the time that was left"
+    text = "its remaining time was given up"
     status = status.edited(eviction=None, remaining=None, reason="EarlyRelease", message=text)
     told = Event(context.now, EventReason.EARLY_RELEASED, f"{key}: {text}", key)
     return RequestOutcome(status, (told,))
 
 
 def with_what_is_left(before: GPRStatus, after: GPRStatus) -> GPRStatus:
-    """The request as its people edited it, after a lease of which something is left: they keep that and no more.
+    """The edited request, after a lease with some time remaining: it keeps that time and no more.
 
-    Whoever asks for another lease has what was left of the old one no more, nor the grace that was given to it, nor
-    the words that let it in. A shorter duration is shorter by what is not to come.
+    If the edit asks for another lease, the remaining time, the granted extension and the old approvals are
+    lost. A shorter duration reduces the remaining time.
     """
     old, new = before.accepted_spec, after.accepted_spec
     if before.remaining is None:
@@ -158,17 +163,18 @@ def with_what_is_left(before: GPRStatus, after: GPRStatus) -> GPRStatus:
     return after if left == before.remaining else after.edited(remaining=left)
 
 
-# -- its people stop it ----------------------------------------------------------------------------------------------
+# -- stopped by its file
+# ----------------------------------------------------------------------------------------------
 
 
 def stopped_text(key: str, status: GPRStatus) -> str:
-    """What a request that is stopped says of itself."""
+    """The message of a stopped request."""
     left = status.accepted_spec.duration if status.remaining is None else status.remaining
-    return f"stopped by its people; `egs gpr start {key}` queues it for the {format_duration(left)} that are left"
+    return f"stopped; `egs gpr start {key}` queues it for the remaining {format_duration(left)}"
 
 
 def stopped(key: str, status: GPRStatus, context: Context) -> RequestOutcome:
-    """A request whose file asks to stop: its nodes go back now, and one that only waits has no start any more."""
+    """A request whose file stops it: its nodes are released now, and a waiting request loses its start."""
     if (begun := start_seen(key, status, context)) is not None and begun.status is not None:
         outcome = stopped(key, begun.status, context)
         return replace(outcome, events=(*begun.events, *outcome.events))
@@ -192,17 +198,17 @@ def _nodes_back(key: str, status: GPRStatus, context: Context) -> RequestOutcome
     slipped = with_slip(status, None, Cause.REQUEST_CHANGED, key, context.now)
     evicted = slipped.edited(eviction=Eviction(reason=STOPPED, at=context.now))
     outcome = left_early(key, evicted, context)
-    if outcome is None:  # less than a minute is left, and its strict end takes the nodes
+    if outcome is None:  # less than a minute remains, and the strict end takes the nodes
         return RequestOutcome(status, marked)
-    told = Event(context.now, EventReason.STOPPED, f"{key} was stopped by its people", key)
+    told = Event(context.now, EventReason.STOPPED, f"{key} was stopped", key)
     return replace(outcome, events=(*marked, told, *outcome.events))
 
 
 def resumed(key: str, status: GPRStatus, context: Context) -> RequestOutcome:
-    """A stopped request that shall run: queued as if it were filed now, for the time that is left."""
+    """A stopped request that is started again: queued as if filed now, for its remaining time."""
     status = status.edited(filed_at=context.now)
     if status.phase is not Phase.PENDING_APPROVAL:
         status = status.edited(reason=None, message=None)
-    text = f"{key} is started again and queues anew for the rest of its time"
+    text = f"{key} was started again and is queued for its remaining time"
     told = Event(context.now, EventReason.RESUMED, text, key)
     return RequestOutcome(status, (told,), (Cause.REQUEUED, key))

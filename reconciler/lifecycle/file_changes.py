@@ -1,6 +1,7 @@
-"""What main says about a request, against what is on record: new, edited, cancelled, refused, missing.
+"""What main says about a request, compared with its record: new, edited, cancelled, refused, missing.
 
-Pure. The rules are the life of a file in docs/gpr.md; a request that finished never runs again under its name.
+Pure. The rules are the life of a file in docs/gpr.md; a request that finished never runs again under its
+name.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from schemas.status.gpr_status import HOLDING, TERMINAL, WAITING, Cause, Conditi
 
 
 def file_outcome(key: str, filed: Filed | None, status: GPRStatus | None, context: Context) -> RequestOutcome:
-    """What the file (None: there is none) makes of the record (None: there is none)."""
+    """The effect of the file (None: missing) on the record (None: new)."""
     outcome = _outcome(key, filed, status, context)
     if outcome.status is None or filed is None:
         return outcome
@@ -51,7 +52,7 @@ def _outcome(key: str, filed: Filed | None, status: GPRStatus | None, context: C
     spec = filed.spec
     if spec is None and (not filed.ends or status.phase in TERMINAL):
         return RequestOutcome(_noted(status, "InvalidFile", "Invalid", filed.problem, context.now))
-    if spec is None:  # whatever else is wrong with the file, its people want the end
+    if spec is None:  # whatever else is wrong with the file, it asks for the end
         spec = status.accepted_spec.edited(early_release=True)
     status = without_condition(status, "InvalidFile")
     if status.phase in TERMINAL:
@@ -97,10 +98,10 @@ def _file_gone(key: str, status: GPRStatus, context: Context) -> RequestOutcome:
 
 
 def missing_text(key: str) -> str:
-    """What is said of a lease without a file, with the command that ends it and the one that restores the file."""
+    """Message for a lease without a file, with the commands that end it and restore the file."""
     return (
-        f"its file is gone, and the lease goes on until its end; `egs gpr release {key}` ends it now, "
-        f"`egs gpr restore {key}` writes the file back"
+        f"its file is gone, but the lease continues until its end; `egs gpr release {key}` ends it now, "
+        f"`egs gpr restore {key}` restores the file"
     )
 
 
@@ -119,7 +120,7 @@ def _waiting(key: str, status: GPRStatus, spec: RequestSpec, context: Context) -
     reset = asks_more_or_other(status.accepted_spec, spec)
     digest = spec.digest(_ceiling(spec, context))
     after = without_condition(status, "EditRefused").edited(accepted_spec=spec, spec_digest=digest)
-    if status.reason == "ClusterObserved":  # what is shown was worked out for the request as it was
+    if status.reason == "ClusterObserved":  # the shown estimate was computed for the old spec
         after = after.edited(reason=None, message=None)
     if reset:
         after = after.edited(filed_at=context.now, waits_from=None, charge=None)
@@ -127,11 +128,15 @@ def _waiting(key: str, status: GPRStatus, spec: RequestSpec, context: Context) -
         after = after.edited(waits_from=context.now)
     after = with_what_is_left(status, after)
     if not reset and spec.move != status.accepted_spec.move:
-        text = f"{key} was moved by an admin among the requests of its priority"
+        text = f"{key} was moved by an admin within its priority"
         return RequestOutcome(
             after, (Event(context.now, EventReason.MOVED, text, key),), (Cause.ADMIN_MOVED, key)
         )
-    how = "asks for more or something else and queues anew" if reset else "keeps its place"
+    how = (
+        "loses its place in the queue, because it asks for more or something else"
+        if reset
+        else "keeps its place"
+    )
     told = Event(context.now, EventReason.EDITED, f"{key} was edited and {how}", key)
     if spec.stopped != status.accepted_spec.stopped:
         outcome = (stopped if spec.stopped else resumed)(key, after, context)
@@ -140,7 +145,9 @@ def _waiting(key: str, status: GPRStatus, spec: RequestSpec, context: Context) -
 
 
 def _wants_sooner(was: datetime | None, wanted: datetime | None, now: datetime) -> bool:
-    """Whether it did not want to start yet, and now does sooner: until then it waited for nobody."""
+    """True if its `notBefore` was in the future and is earlier now: the time until then does not count as
+    waiting.
+    """
     return was is not None and was > now and (wanted is None or wanted < was)
 
 
@@ -155,7 +162,7 @@ def _held(key: str, status: GPRStatus, spec: RequestSpec, context: Context) -> R
     told: tuple[Event, ...] = ()
     if refused:
         message = (
-            f"{', '.join(refused)} cannot change while nodes are held; the accepted values stay in force"
+            f"{', '.join(refused)} cannot be changed while it holds nodes; the accepted values stay in force"
         )
         if not has_condition(status, "EditRefused", message):
             told = (Event(context.now, EventReason.EDIT_REFUSED, f"{key}: {message}", key),)
@@ -170,7 +177,7 @@ def _held(key: str, status: GPRStatus, spec: RequestSpec, context: Context) -> R
 
 
 def _released(key: str, status: GPRStatus, told: tuple[Event, ...], context: Context) -> RequestOutcome:
-    """Ends a lease now; the room it leaves makes others earlier, never later."""
+    """Ends a lease now; the freed nodes make other requests earlier, never later."""
     status, marked = with_marks(key, status, context.now)
     ended = without_condition(status, PREEMPTED, IDLE).edited(
         phase=advance(status.phase, Move.RELEASE),
@@ -209,7 +216,7 @@ def _ceiling(spec: RequestSpec, context: Context) -> int:
 
 
 def _uid(key: str, context: Context) -> str:
-    """The same for the same file in the same commit, so that a decision made twice is one."""
+    """Identical for the same file in the same commit, so that repeating a decision gives the same result."""
     filed = context.wanted.filed.get(key)
     if filed is not None and filed.nonce:
         return uid_of(key, filed.nonce)

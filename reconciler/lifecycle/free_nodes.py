@@ -1,4 +1,4 @@
-"""Concrete nodes, and time of a slice, for a decision in this cycle; what one decision took, the next does not get."""
+"""Hands out nodes, and time of a slice, to the decisions of one cycle; each is given only once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from schemas.reading.units import seconds
 
 
 class FreeNodes:
-    """Free nodes of every pool at one instant, given all leases; promises are not looked at."""
+    """Free nodes of every pool at one instant, given all leases; promises are not considered."""
 
     def __init__(
         self,
@@ -22,7 +22,7 @@ class FreeNodes:
         now: datetime,
         traits: Callable[[str], Mapping[str, Traits]] = lambda _: {},
     ) -> None:
-        """`traits` tells the nodes of a cluster apart; it is asked only where nodes are chosen."""
+        """`traits` describes the nodes of a cluster; it is called only when nodes are chosen."""
         self._pools = pools
         self._traits = traits
         self._leases = dict(leases)
@@ -41,9 +41,10 @@ class FreeNodes:
     ) -> tuple[str, ...] | None:
         """`count` nodes of a pool free from now to `until` and its drain, or None if there are not enough.
 
-        A cluster that is only observed, or out of reach, gives none.
+        An observed or unreachable cluster gives none.
 
-        `bound` are the names the plan gave already; `avoid` are not taken; `beside` are nodes they are to work with.
+        `bound` are node names that the plan has fixed already; `avoid` are excluded; `beside` are the lease's
+        other nodes.
         """
         found = self._pools.get(pool)
         if found is None or found.observed or not found.open:
@@ -59,7 +60,9 @@ class FreeNodes:
         return nodes
 
     def move(self, key: str, start: datetime, end: datetime) -> bool:
-        """Let a decided lease run at another time; False, and nothing changed, where its slice runs another then."""
+        """Moves a decided lease to another time; False, without a change, if its slice has another lease
+        then.
+        """
         lease, begin, until = self._leases.get(key), seconds(start), seconds(end)
         if lease is None or any(
             other.slice == lease.slice and other.start < until and begin < other.end

@@ -1,8 +1,9 @@
-"""Nodes that are held and not used: people are told, and then the nodes come back. Pure.
+"""Unused nodes: the request's members are notified first, then the nodes are released. Pure.
 
-A request is idle since all of its nodes are, as their agents say; a node without a report, or whose agent does not
-know, is not idle. Use calls everything off, so nobody is promised the nodes before they are released. Until people
-are told nothing is written, however often use comes and goes. Held by tests/cases/reconciler/idle.yaml.
+A request is idle since all of its nodes are, as reported by their agents; a node without a report, or with an
+unknown state, is not idle. Any use cancels the release, so the nodes are not promised to other requests
+before they are released. Nothing is written until the notification is due, however often use starts and
+stops. Held by tests/cases/reconciler/idle.yaml.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ RECLAIMED = "IdleReclaimed"
 
 @dataclass(frozen=True, slots=True)
 class Timeout:
-    """How long a request may hold its nodes without use, and who says so, for people."""
+    """How long a request may hold its nodes without use, and where that limit comes from, for messages."""
 
     after: timedelta
     whose: str
 
 
 def idle_outcome(key: str, status: GPRStatus, context: Context) -> RequestOutcome:
-    """One look at whether a running request is used: told a notice before the timeout, released when it is over."""
+    """Checks whether a running request is used: notified before the timeout, released after it."""
     if status.phase is not Phase.PROVISIONED or (status.eviction is not None and not _is_idle(status)):
         return RequestOutcome(status)
     policy = context.wanted.project.scheduling.idle
@@ -44,13 +45,13 @@ def idle_outcome(key: str, status: GPRStatus, context: Context) -> RequestOutcom
     soonest, due = context.now + policy.notice, since + timeout.after
     eviction = status.eviction
     if eviction is None or due > eviction.at or max(due, soonest) < eviction.at:
-        # Its people have the whole notice, however late it is.
+        # The notice period is always given in full, however late it begins.
         return _told(key, status, since, timeout, context)
     return _released(key, status, context) if context.now >= eviction.at else RequestOutcome(status)
 
 
 def timeout_of(status: GPRStatus, policy: IdleReclaim) -> Timeout | None:
-    """What it asks for, within the policy's cap; None: it may hold them for ever."""
+    """The requested timeout, limited by the policy; None: no timeout."""
     own, cap = status.accepted_spec.idle_timeout, policy.max_timeout
     if own is not None and (cap is None or own <= cap):
         return Timeout(own, "its idleTimeout")
@@ -58,7 +59,7 @@ def timeout_of(status: GPRStatus, policy: IdleReclaim) -> Timeout | None:
 
 
 def idle_since(status: GPRStatus, reports: Mapping[NodeKey, AgentReport]) -> datetime | None:
-    """Since when none of its GPUs is used, in this lease; None when one is, or nobody knows."""
+    """Since when none of its GPUs has been used in this lease; None if one is used, or it is unknown."""
     held = status.assignment
     if held is None or status.start_time is None:
         return None
@@ -70,7 +71,7 @@ def idle_since(status: GPRStatus, reports: Mapping[NodeKey, AgentReport]) -> dat
 def told_at(
     status: GPRStatus, policy: IdleReclaim, reports: Mapping[NodeKey, AgentReport]
 ) -> datetime | None:
-    """When its people are to be told that nobody uses its nodes, as things are; None: they need not, or were."""
+    """When the request must be notified that its nodes are unused; None: no need, or done already."""
     timeout = timeout_of(status, policy)
     if timeout is None or status.phase is not Phase.PROVISIONED or status.eviction is not None:
         return None
@@ -83,7 +84,7 @@ def _is_idle(status: GPRStatus) -> bool:
 
 
 def _kept(key: str, status: GPRStatus, timeout: Timeout | None, context: Context) -> RequestOutcome:
-    """It may go on; what was told of it before holds no more."""
+    """It may continue; the earlier notification no longer applies."""
     if not _is_idle(status) and status.idle_since is None:
         return RequestOutcome(status)
     kept = without_condition(status, IDLE).edited(eviction=None, idle_since=None)
@@ -92,9 +93,9 @@ def _kept(key: str, status: GPRStatus, timeout: Timeout | None, context: Context
     if idle_since(status, context.seen.reports) != status.idle_since:
         why = "is used again"
     elif timeout is None:
-        why = "may go without use as long as it likes now"
+        why = "may now stay unused without a limit"
     else:
-        why = f"may go without use for {format_duration(timeout.after)} now ({timeout.whose})"
+        why = f"may now stay unused for {format_duration(timeout.after)} ({timeout.whose})"
     return RequestOutcome(
         kept, (Event(context.now, EventReason.IDLE_OVER, f"{key} {why} and keeps its nodes", key),)
     )
@@ -105,8 +106,8 @@ def _told(key: str, status: GPRStatus, since: datetime, timeout: Timeout, contex
     if status.end_time is None or at >= status.end_time:
         return _kept(key, status, timeout, context)
     text = (
-        f"none of its GPUs is used since {format_instant(since)}; its nodes are released at {format_instant(at)} "
-        f"unless they are used before: it may go without use for {format_duration(timeout.after)} ({timeout.whose})"
+        f"none of its GPUs has been used since {format_instant(since)}; its nodes are released at {format_instant(at)} "
+        f"unless they are used before: it may stay unused for {format_duration(timeout.after)} ({timeout.whose})"
     )
     noted = with_condition(status, Condition(type=IDLE, reason=IDLE, message=text, at=context.now))
     warned = noted.edited(eviction=Eviction(reason=IDLE, at=at), idle_since=since)

@@ -1,7 +1,7 @@
-"""Marks of a lease: shares of its time that people are told of, once each. Pure.
+"""Marks of a lease: shares of its time, each reported once. Pure.
 
-Whatever ends a lease tells first what fell due before: also when the controller was away meanwhile, and finds the mark
-and the end in one look. Held by tests/cases/reconciler/lifecycle/marks.yaml.
+An event that ends a lease is preceded by the marks due before it, even if the controller was down and finds
+both in one cycle. Held by tests/cases/reconciler/lifecycle/marks.yaml.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from schemas.status.gpr_status import GPRStatus, Mark
 def with_marks(
     key: str, status: GPRStatus, now: datetime, until: datetime | None = None
 ) -> tuple[GPRStatus, tuple[Event, ...]]:
-    """Every share of the lease that is over at `until` (None: at `now`) is told once, however late we look."""
+    """Reports each passed share of the lease once; passed by `until` (None: by `now`), however late this
+    runs.
+    """
     told: list[Event] = []
     if status.start_time is None or status.end_time is None:
         return status, ()

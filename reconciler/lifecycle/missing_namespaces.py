@@ -1,6 +1,7 @@
-"""Whether a request that holds nodes has the namespaces of its slice; until it does, the request says so. Pure.
+"""Whether a request that holds nodes has the namespaces of its slice; its condition reports missing ones.
+Pure.
 
-Its nodes stay its own: only pods in those namespaces can use them, so its people have to know why none does.
+It keeps its nodes: only pods in those namespaces can use them, so the condition explains why none runs.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ OBJECT = "Namespace "
 
 
 def says_so(status: GPRStatus) -> bool:
-    """It was told that a namespace is missing."""
+    """True if a missing namespace has been reported."""
     return any(condition.type == NOT_READY for condition in status.conditions)
 
 
 def home_outcome(key: str, status: GPRStatus, context: Context) -> RequestOutcome:
-    """The request with what is wrong with its slice's namespaces; a cluster that cannot tell changes nothing."""
+    """The request with the problems of its slice's namespaces; a cluster that cannot report them changes
+    nothing.
+    """
     held = status.assignment
     if held is None or status.phase not in {Phase.PROVISIONING, Phase.PROVISIONED}:
         return RequestOutcome(without_condition(status, NOT_READY))
@@ -33,7 +36,7 @@ def home_outcome(key: str, status: GPRStatus, context: Context) -> RequestOutcom
     if not wrong:
         return _ready(key, status, context)
     text = (
-        f"{'; '.join(_sentence(d) for d in wrong[:3])}; until it is put right its pods may not find its nodes"
+        f"{'; '.join(_sentence(d) for d in wrong[:3])}; until this is fixed its pods may not run on its nodes"
     )
     noted = with_condition(status, Condition(type=NOT_READY, reason=NOT_READY, message=text, at=context.now))
     if says_so(status):
@@ -46,13 +49,13 @@ def _ready(key: str, status: GPRStatus, context: Context) -> RequestOutcome:
     if not says_so(status):
         return RequestOutcome(status)
     assert status.assignment is not None
-    text = f"{key}: the namespaces of its slice are as they should be again"
+    text = f"{key}: the namespaces of its slice are correct again"
     told = Event(context.now, EventReason.NAMESPACE_READY, text, key, status.assignment.cluster)
     return RequestOutcome(without_condition(status, NOT_READY), (told,))
 
 
 def _matters(difference: Difference, status: GPRStatus) -> bool:
-    """Before the start a namespace that is not there yet is only about to be made."""
+    """Before the start a missing namespace is normal: it is just being created."""
     if not difference.object.startswith(OBJECT):
         return False
     is_new = difference.found == "missing" and status.phase is Phase.PROVISIONING
@@ -63,4 +66,4 @@ def _sentence(difference: Difference) -> str:
     name = difference.object.removeprefix(OBJECT)
     if difference.found == "missing":
         return f"namespace {name} of its slice is missing"
-    return f"namespace {name} is not as its slice needs it: {difference.detail}"
+    return f"namespace {name} differs from what its slice needs: {difference.detail}"

@@ -1,4 +1,6 @@
-"""A request that has its nodes: marks, a spare for a bad node, the strict end, and getting clean after it. Pure."""
+"""A request that has its nodes: marks, a replacement for a bad node, the strict end, and the cleaning after
+it. Pure.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +32,11 @@ from scheduler.lifecycle import advance
 from schemas.status.gpr_status import Assignment, Cause, Condition, GPRStatus, NodeState, Phase
 
 FAILURES = frozenset({"ChecksFailed", "NodeLost"})
-"""Reasons with which a request that is Releasing ends as Failed."""
+"""Reasons with which a Releasing request ends as Failed."""
 
 
 def running_outcome(key: str, status: GPRStatus, context: Context, free_nodes: FreeNodes) -> RequestOutcome:
-    """One look at a request that is Provisioned: its marks, its end, then its nodes."""
+    """One step of a Provisioned request: its marks, its end, then its nodes."""
     if status.phase is not Phase.PROVISIONED or status.start_time is None or status.end_time is None:
         return RequestOutcome(status)
     end = status.end_time
@@ -42,13 +44,13 @@ def running_outcome(key: str, status: GPRStatus, context: Context, free_nodes: F
         return outcome
     status, events = with_marks(key, status, context.now)
     if context.now >= end:
-        text = f"{key} reached its strict end; its nodes are taken back"
+        text = f"{key} reached its strict end; its nodes are released"
         ended = _ended(without_condition(status, PREEMPTED, IDLE))
         events = (*events, Event(context.now, EventReason.EXITING, text, key))
         done = context.seen.outcomes.taken_back.get(status.uid, context.now)
         if done - end <= context.settings.start_tolerance:
             return RequestOutcome(ended, events)
-        message = f"its end was carried out at {context.now:%Y-%m-%dT%H:%M:%SZ}: the controller was away"
+        message = f"its end was carried out at {context.now:%Y-%m-%dT%H:%M:%SZ}: the controller was down"
         late = Condition(
             type=ENDED_LATE, reason=str(Cause.CONTROLLER_ABSENT), message=message, at=context.now
         )
@@ -100,16 +102,17 @@ def _with_sound_nodes(key: str, status: GPRStatus, context: Context, free_nodes:
 
 
 def nodes_to_replace(status: GPRStatus, context: Context) -> tuple[str, ...]:
-    """Its nodes that are bad for good, or whose checks as a spare failed."""
+    """Its nodes that are permanently bad, or whose checks as a replacement failed."""
     assert status.assignment is not None
     cluster, failed = status.assignment.cluster, failed_nodes(status)
     return tuple(n for n in status.assignment.nodes if n in failed or _is_bad(cluster, n, context))
 
 
 def _is_bad(cluster: str, node: str, context: Context) -> bool:
-    """Cordoned nodes run on. Silent ones get a grace, and those whose pods somebody's taint sends away.
+    """A cordoned node keeps running. A silent node gets a grace period, and so does one whose pods a foreign
+    taint evicts.
 
-    Those taken out of the manifest are bad when they are gone.
+    A node taken out of the manifest is bad once it is gone.
     """
     record = context.nodes.get((cluster, node))
     if cluster not in context.seen.views:
@@ -125,7 +128,7 @@ def _without_spare(key: str, status: GPRStatus, bad: tuple[str, ...], context: C
     assert status.assignment is not None
     if len(bad) == len(status.assignment.nodes):
         return _all_lost(key, status, context)
-    message = f"{', '.join(bad)} cannot be replaced: no spare in the pool; the other nodes go on"
+    message = f"{', '.join(bad)} cannot be replaced: the pool has no free node; the other nodes continue"
     noted = with_condition(
         status, Condition(type="NoSpare", reason="NoSpare", message=message, at=context.now)
     )
@@ -143,12 +146,12 @@ def _without_spare(key: str, status: GPRStatus, bad: tuple[str, ...], context: C
 
 
 def _all_lost(key: str, status: GPRStatus, context: Context) -> RequestOutcome:
-    """No node is left: back into the queue for the rest of its time, or failed if it does not want that."""
+    """No node is left: queued for its remaining time, or failed if it does not want that."""
     assert status.assignment is not None
     assert status.end_time is not None
     cluster = context.wanted.clusters.get(status.assignment.cluster)
     cost = cost_until(status, cluster, context.wanted.project.currency, context.now)
-    minute = timedelta(minutes=1)  # durations are written in whole minutes
+    minute = timedelta(minutes=1)  # durations are whole minutes
     left = (status.end_time - context.now) // minute * minute
     if left < minute:
         text = f"{key} lost all its nodes in its last minute"
@@ -156,15 +159,13 @@ def _all_lost(key: str, status: GPRStatus, context: Context) -> RequestOutcome:
         return RequestOutcome(ended, (Event(context.now, EventReason.EXITING, text, key),))
     wants = status.accepted_spec.requeue_on_failure
     if not wants or status.retry_count >= context.wanted.project.max_retries:
-        why = (
-            f"this was after {status.retry_count} retries" if wants else "it does not want to be queued again"
-        )
+        why = f"it has been retried {status.retry_count} times" if wants else "requeueOnFailure is false"
         text = f"failed: all its nodes are lost and {why}"
         phase = advance(status.phase, Move.FAIL)
         return RequestOutcome(
             status.edited(phase=phase, reason="NodeLost", message=text, eviction=None, end_time=context.now)
         )
-    text = "queued again for the rest of its time: all its nodes are lost"
+    text = "queued again for its remaining time: all its nodes are lost"
     queued = without_promise(status).edited(
         phase=advance(status.phase, Move.NODES_FAILED),
         reason="NodeLost",
@@ -186,7 +187,7 @@ def _all_lost(key: str, status: GPRStatus, context: Context) -> RequestOutcome:
 
 
 def releasing_outcome(key: str, status: GPRStatus, context: Context) -> RequestOutcome:
-    """One look at a request whose time is over: it is Completed when its last node is clean."""
+    """One step of a request whose time is over: it is Completed when its last node is clean."""
     assignment = status.assignment
     if status.phase is not Phase.RELEASING or assignment is None:
         return RequestOutcome(status)
@@ -210,7 +211,7 @@ def releasing_outcome(key: str, status: GPRStatus, context: Context) -> RequestO
     status, told = with_staying(key, status, here, context)
     events = (*events, *told)
     left = [node for node in here if not is_given_up(assignment.cluster, node, context)]
-    if left:  # on those that are gone there is nothing to clean
+    if left:  # nodes that are gone need no cleaning
         outcome = unless_too_late(key, status, left[0], context)
         return RequestOutcome(outcome.status, (*events, *outcome.events), outcome.cause)
     if queues_again(status):
@@ -220,7 +221,7 @@ def releasing_outcome(key: str, status: GPRStatus, context: Context) -> RequestO
 
 
 def is_clean(status: GPRStatus, node: str) -> bool:
-    """True when the checks after the lease have been made on that node, passed or not."""
+    """True if the checks after the lease have run on that node, passed or not."""
     return node in checked_nodes(status, "post")
 
 
@@ -242,12 +243,12 @@ def _completed(key: str, status: GPRStatus, events: tuple[Event, ...], context: 
     of_them = [node for node in held.nodes if node in clean or context.is_gone(held.cluster, node)]
     rest = [node for node in held.nodes if node not in of_them]
     text = f"{key} is complete; its nodes are clean: {', '.join(of_them) or 'none'} of {held.cluster}/{held.pool}"
-    text += f"; quarantined, because pods do not leave: {', '.join(rest)}" if rest else ""
+    text += f"; quarantined, because pods did not terminate: {', '.join(rest)}" if rest else ""
     return RequestOutcome(done, (*events, Event(context.now, EventReason.COMPLETED, text, key, held.cluster)))
 
 
 def overdue_nodes(requests: Mapping[str, GPRStatus], context: Context) -> frozenset[NodeKey]:
-    """Nodes whose lease is over by more than its cluster's drain and that are not clean yet."""
+    """Nodes not yet clean although their lease ended longer ago than their cluster's drain."""
     found = set()
     for status in requests.values():
         if status.phase is not Phase.RELEASING or status.assignment is None or status.end_time is None:

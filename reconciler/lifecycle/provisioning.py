@@ -1,7 +1,7 @@
-"""A request on its way to its nodes: checks, another node for one that fails, the start itself. Pure.
+"""A request on its way to its nodes: checks, replacement of nodes that fail, the start itself. Pure.
 
-A request becomes Provisioned when every one of its nodes is seen to be its own; its start is the committed one.
-A start that comes later than `Settings.start_tolerance` after the committed one is first committed anew, with its
+A request becomes Provisioned when the cluster shows all of its nodes assigned to it, at the committed start.
+A start later than `Settings.start_tolerance` after the committed one is committed again first, with its
 cause, and only then carried out.
 """
 
@@ -23,7 +23,7 @@ from schemas.status.gpr_status import Assignment, Cause, Check, GPRStatus, Phase
 
 
 def handover_outcome(key: str, status: GPRStatus, context: Context, free_nodes: FreeNodes) -> RequestOutcome:
-    """One look at a request that is Provisioning."""
+    """One step of a request that is Provisioning."""
     assignment, start = status.assignment, status.estimated_start_time
     if status.phase is not Phase.PROVISIONING or assignment is None or start is None:
         return RequestOutcome(status)
@@ -32,7 +32,7 @@ def handover_outcome(key: str, status: GPRStatus, context: Context, free_nodes: 
     status, events = with_check_results(key, status, context)
     spec = context.wanted.clusters.get(assignment.cluster)
     if spec is not None and spec.mode != "manage":
-        only = f"{assignment.cluster} is only observed now"
+        only = f"{assignment.cluster} is now only observed"
         return _requeued(key, status, (Cause.POLICY_CHANGED, assignment.cluster), only, (context, events))
     bad = unfit_nodes(status, context)
     if bad:
@@ -43,9 +43,9 @@ def handover_outcome(key: str, status: GPRStatus, context: Context, free_nodes: 
 
 
 def start_seen(key: str, status: GPRStatus, context: Context) -> RequestOutcome | None:
-    """Its start, where all its nodes are its own already; None: they are not.
+    """Its start, if the cluster shows all its nodes assigned to it; else None.
 
-    While nothing can be committed that may have been long ago: whatever comes next finds a lease that runs.
+    While commits are impossible that may have been long ago: the code that follows finds a running lease.
     """
     if (status.uid, status.estimated_start_time) not in handed_over([status], context.seen):
         return None
@@ -54,7 +54,7 @@ def start_seen(key: str, status: GPRStatus, context: Context) -> RequestOutcome 
 
 
 def checked_nodes(status: GPRStatus, stage: Stage) -> frozenset[str]:
-    """Nodes whose checks of that stage have been made, passed or not."""
+    """Nodes whose checks of that stage have run, passed or not."""
     return frozenset(c.node for c in status.checks if c.stage == stage)
 
 
@@ -66,7 +66,7 @@ def failed_nodes(status: GPRStatus) -> frozenset[str]:
 def passed_nodes(status: GPRStatus, seen: Seen) -> frozenset[str]:
     """Nodes that passed all their checks before the start.
 
-    What a check found is a fact, not a decision: it counts also while it cannot be committed.
+    A check result is a fact, not a decision: it counts even before it can be committed.
     """
     fresh = {
         node
@@ -79,7 +79,7 @@ def passed_nodes(status: GPRStatus, seen: Seen) -> frozenset[str]:
 
 
 def unfit_nodes(status: GPRStatus, context: Context) -> tuple[str, ...]:
-    """Its nodes that cannot serve this request: out of service, gone, or their checks failed."""
+    """Its nodes that cannot serve this request: out of service, gone, or with failed checks."""
     assert status.assignment is not None
     cluster, failed = status.assignment.cluster, failed_nodes(status)
     return tuple(
@@ -90,7 +90,7 @@ def unfit_nodes(status: GPRStatus, context: Context) -> tuple[str, ...]:
 
 
 def with_check_results(key: str, status: GPRStatus, context: Context) -> tuple[GPRStatus, tuple[Event, ...]]:
-    """The status with what the clusters answered about its nodes' checks, and what to tell about it."""
+    """The status with the check results that clusters reported, and events about them."""
     assignment = status.assignment
     if assignment is None:
         return status, ()
@@ -117,9 +117,9 @@ def with_check_results(key: str, status: GPRStatus, context: Context) -> tuple[G
 
 
 def new_checks(status: GPRStatus, stage: Stage, context: Context) -> tuple[Check, ...]:
-    """What the clusters answered about nodes of whom the status says nothing yet.
+    """Check results of nodes that the status does not have yet.
 
-    Every check is kept, passing or not, as far as `reconciler.health.check_results` has room for it.
+    Every check is kept, passing or not, within the limits of `reconciler.health.check_results`.
     """
     assert status.assignment is not None
     found: list[Check] = []
@@ -132,9 +132,9 @@ def new_checks(status: GPRStatus, stage: Stage, context: Context) -> tuple[Check
 
 
 def handed_over(requests: Iterable[GPRStatus], seen: Seen) -> frozenset[LeaseKey]:
-    """Leases that are Provisioning and whose nodes are all theirs now, or were so at an earlier look.
+    """Leases that are Provisioning and whose nodes are all assigned to them, now or in an earlier cycle.
 
-    While the remote is down a lease may run to its strict end before its start can be committed.
+    While the remote is down a lease may reach its strict end before its start can be committed.
     """
     found, served = set(), {lease for view in seen.views.values() for lease in view.served}
     for status in requests:
@@ -174,7 +174,7 @@ def _other_nodes(
     bad: tuple[str, ...],
     world: tuple[Context, FreeNodes],
 ) -> RequestOutcome:
-    """Other nodes of the same pool for the bad ones, or back into the queue when there are not enough."""
+    """Other nodes of the same pool for the bad ones, or back into the queue if there are not enough."""
     context, free_nodes = world
     assignment = status.assignment
     assert assignment is not None
@@ -185,7 +185,7 @@ def _other_nodes(
     if found is None:
         return _back(key, status, events, bad, context)
     kept = tuple(n for n in assignment.nodes if n not in bad)
-    text = f"{key}: {', '.join(bad)} skipped, {', '.join(found)} taken instead"
+    text = f"{key}: {', '.join(bad)} replaced by {', '.join(found)}"
     told = Event(context.now, EventReason.NODE_REPLACED, text, key, assignment.cluster)
     moved = Assignment(cluster=pool[0], pool=pool[1], nodes=(*kept, *found))
     return RequestOutcome(status.edited(assignment=moved), (*events, told), (Cause.NODE_REPLACED, bad[0]))
@@ -198,11 +198,11 @@ def _back(
     where = f"{status.assignment.cluster}/{bad[0]}"
     cause = Cause.CHECKS_FAILED if bad[0] in failed_nodes(status) else Cause.NODE_LOST
     if status.retry_count >= context.wanted.project.max_retries:
-        text = f"failed: no sound nodes after {status.retry_count} retries; last: {where}"
+        text = f"failed: no healthy nodes after {status.retry_count} retries; last: {where}"
         phase = advance(status.phase, Move.FAIL)
         failed = status.edited(phase=phase, reason="ChecksFailed", message=text, end_time=context.now)
         return RequestOutcome(failed, events)
-    text = f"queued again: {where} failed and the pool has no other node free"
+    text = f"queued again: {where} failed and the pool has no other free node"
     slipped = with_slip(status, None, cause, where, context.now)
     queued = without_promise(slipped).edited(
         phase=advance(status.phase, Move.CHECKS_FAILED),
@@ -221,7 +221,7 @@ def _requeued(
     text: str,
     told: tuple[Context, tuple[Event, ...]],
 ) -> RequestOutcome:
-    """Planned anew for no fault of its nodes: that is no retry."""
+    """Planned again, not because of its nodes: this is not a retry."""
     context, events = told
     queued = without_promise(with_slip(status, None, *why, context.now))
     queued = queued.edited(phase=advance(status.phase, Move.CHECKS_FAILED))
@@ -232,7 +232,7 @@ def _requeued(
 def _late(
     key: str, status: GPRStatus, events: tuple[Event, ...], world: tuple[Context, FreeNodes]
 ) -> RequestOutcome:
-    """The committed start passed without the nodes: commit a later one and say why, or plan it anew."""
+    """The committed start passed without the nodes: commit a later one with its cause, or plan it again."""
     assert status.assignment is not None
     context, free_nodes = world
     cause, by = _why_late(status, context)
@@ -241,7 +241,7 @@ def _late(
         return _requeued(key, status, (cause, by), text, (context, events))
     start = _next_start(status, context)
     if not free_nodes.move(key, start, start + lease_duration(status)):
-        text = "it is late, and its slice has another request by then"
+        text = "it is late, and its slice has another request at that time"
         return _requeued(key, status, (cause, by), text, (context, events))
     slipped = with_slip(status, start, cause, by, context.now).edited(
         estimated_start_time=start, estimated_end_time=start + lease_duration(status)
@@ -252,7 +252,7 @@ def _late(
 
 
 def _is_cut_off(status: GPRStatus, context: Context) -> bool:
-    """True when its cluster is silent for good; what it may still hold there is taken back when it answers."""
+    """True if its cluster is silent for good; nodes that it may still hold are released when it answers."""
     assert status.assignment is not None
     cluster = status.assignment.cluster
     spec, reach = context.wanted.clusters.get(cluster), context.clusters.get(cluster)
@@ -290,7 +290,7 @@ def _why_late(status: GPRStatus, context: Context) -> tuple[Cause, str]:
 
 
 def _checks_run(status: GPRStatus, context: Context) -> bool:
-    """True when checks were begun in time and take longer than the cluster's manifest says."""
+    """True if checks began in time and take longer than the cluster's manifest allows."""
     assert status.assignment is not None
     start, held = status.estimated_start_time, status.held_from
     spec = context.wanted.clusters.get(status.assignment.cluster)

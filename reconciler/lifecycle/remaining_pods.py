@@ -1,7 +1,7 @@
-"""GPU pods that do not leave a request's nodes after its end: said of the request, so that its people know. Pure.
+"""GPU pods that stay on a request's nodes after its end: reported in its condition. Pure.
 
-The nodes say the same of themselves (`reconciler.health.node_health`), and are quarantined when it takes too long;
-the request does not wait for those. Held by tests/cases/reconciler/nodes.yaml.
+The nodes report the same (`reconciler.health.node_health`), and are quarantined after a while; the request
+does not wait for those. Held by tests/cases/reconciler/nodes.yaml.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from reconciler.model.status_edits import with_condition, without_condition
 from schemas.status.gpr_status import Condition, GPRStatus, NodeRecord
 
 STAYING: Final = PODS_STAY
-"""The condition of a request whose nodes are not clean because of pods."""
+"""The condition of a request whose nodes are not clean because of remaining pods."""
 
 
 def with_staying(
     key: str, status: GPRStatus, unclean: Iterable[str], context: Context
 ) -> tuple[GPRStatus, tuple[Event, ...]]:
-    """The request with what is known of the pods on its unclean nodes; told when it begins to be so."""
+    """The request with the pods remaining on its unclean nodes; an event reports the first time."""
     held = status.assignment
     if held is None or held.cluster not in context.seen.views:
         return status, ()
@@ -43,13 +43,13 @@ def with_staying(
 
 
 def is_given_up(cluster: str, node: str, context: Context) -> bool:
-    """Whether it is left to people, because pods did not leave it."""
+    """True if the node is left to operators because pods did not terminate."""
     record = context.nodes.get((cluster, node))
     return record is not None and record.reason == PODS_STAY
 
 
 def _of_pods(cluster: str, node: str, context: Context) -> NodeRecord | None:
-    """What its record says, where it is about pods."""
+    """The node's record, if it is about pods."""
     record, view = context.nodes.get((cluster, node)), context.seen.views[cluster].nodes.get(node)
     if record is None or view is None or not view.staying or record.reason not in {NOT_CLEAN, PODS_STAY}:
         return None

@@ -1,9 +1,10 @@
-"""A request that makes room comes back: while its nodes leave and are cleaned it is planned as if it waited already.
+"""The return of an evicted request: while its nodes are released and cleaned it is planned as if it waited
+already.
 
-So its next start is a promise from the commit in which it is decided that it goes: kept in `eviction.back`, moved
-later only with a named cause, and what it was told when it is in the queue again. For that first promise it takes only
-room that nobody was promised: whoever waits pays nothing for somebody else's haste. One whose nodes are not clean in
-time for it loses it once, with that cause, and is planned again when they are. Pure.
+So its next start is promised in the commit that decides the eviction: kept in `eviction.back`, moved later
+only with a named cause, and kept once it is queued again. For that first promise it takes only capacity that
+is not promised to others: other requests pay nothing for this eviction. If its nodes are not clean in time it
+loses that promise once, with that cause, and is planned again when they are. Pure.
 
 Held by tests/cases/reconciler/preemption.yaml and returns.yaml.
 """
@@ -21,11 +22,11 @@ from schemas.reading.units import format_instant, instant
 from schemas.status.gpr_status import Cause, GPRStatus, Phase, Return
 
 SETTLED = timedelta(minutes=1)
-"""Between nodes that are clean and the beginning of the next checks: a cycle to see the one, and a push to say it."""
+"""Between clean nodes and the next checks: one cycle to see it, and a push to record it."""
 
 
 def as_queued(status: GPRStatus, drain: timedelta) -> tuple[GPRStatus, datetime] | None:
-    """The request as it will stand in the queue, and from when it may begin again; None: it makes room for nobody."""
+    """The request as it will be queued, and from when it can start again; None: it is not evicted."""
     left, clean = _left(status), _clean_by(status, drain)
     if status.eviction is None or clean is None or left < MINUTE or status.accepted_spec.stopped:
         return None
@@ -51,15 +52,16 @@ def _clean_by(status: GPRStatus, drain: timedelta) -> datetime | None:
 
 
 def is_overdue(status: GPRStatus, drain: timedelta, now: datetime) -> bool:
-    """Whether its nodes should be clean by now: nobody can say any more when they will be."""
+    """True if its nodes should be clean by now: when they will be is unknown."""
     due = clean_by(status, drain)
     return status.phase is Phase.RELEASING and due is not None and now >= due
 
 
 def unless_too_late(key: str, status: GPRStatus, unclean: str, context: Context) -> RequestOutcome:
-    """A request one of whose nodes is not clean yet; without its next start when the checks before it would have begun.
+    """A request with an unclean node; it loses its next start once the checks before that start are due.
 
-    Moved on by minutes instead, it would push others along, and be told a start that nobody believes in.
+    Postponing the start by minutes instead would move other requests too, and promise a start that is
+    unlikely.
     """
     back = None if status.eviction is None else status.eviction.back
     if status.assignment is None or back is None:
@@ -77,7 +79,7 @@ def unless_too_late(key: str, status: GPRStatus, unclean: str, context: Context)
 
 
 def returning(status: GPRStatus, place: Placement | None) -> GPRStatus:
-    """A request that makes room, told when it starts again; None: nobody can say."""
+    """An evicted request with its next start; None: unknown."""
     if status.eviction is None:
         return status
     back = None if place is None else _told(place)
@@ -97,7 +99,7 @@ def _told(place: Placement) -> Return:
 
 
 def came_back(old: GPRStatus, new: GPRStatus) -> bool:
-    """Whether it is in the queue again after it made room: it has its place, and a start that is its own, or none."""
+    """True if it is queued again after an eviction: it has its position, and a start of its own, or none."""
     return (
         new.phase is Phase.QUEUED
         and new.reason == PREEMPTED

@@ -1,1 +1,1 @@
-"""What is known and decided, as values; imports schemas and scheduler alone."""
+"""What is known and decided, as values; imports only schemas and scheduler."""

@@ -1,4 +1,4 @@
-"""What another clock said, so that it can be asked later what it would say by then. Pure."""
+"""A reading of another clock, which can be extrapolated later. Pure."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from datetime import datetime, timedelta
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """One reading, and when it was: by the clock of `reconciler.clock.steady_s`, which nobody sets."""
+    """One reading, and when it was taken, by the monotonic `reconciler.clock.steady_s`."""
 
     says: datetime
     steady_s: float
 
     def at(self, steady_s: float) -> datetime:
-        """What it would say by now."""
+        """What that clock would show now."""
         return self.says + timedelta(seconds=steady_s - self.steady_s)

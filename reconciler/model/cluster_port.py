@@ -1,9 +1,9 @@
 """What the reconciler needs of a cluster, and nothing else.
 
-Every write carries a `Stamp` and is refused when the object it would change bears a newer one, so that a
-paused old controller that wakes up does no harm. Writes may be repeated freely: a repeated one answers
-`Done`. No write blocks: what takes time answers `Busy(until)` and goes on when it is called again. One
-contract suite (tests/contract/test_cluster_contract.py) runs on every driver.
+Every write has a `Stamp` and is refused if the object has a newer one, so that an outdated controller that
+wakes up does no harm. Writes are idempotent: a repeated one answers `Done`. No write blocks: a slow one
+answers `Busy(until)` and continues when called again. One contract suite
+(tests/contract/test_cluster_contract.py) runs on every driver.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Stage = Literal["pre", "run", "post"]
 
 @dataclass(frozen=True, slots=True, order=True)
 class Stamp:
-    """Who decided: the controller's term, then its commit's sequence number. Later is greater."""
+    """The decision's origin: the controller's term, then its commit's sequence number. Later is greater."""
 
     term: int
     seq: int
@@ -29,30 +29,30 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True)
 class LeaseRef:
-    """Whose node it becomes."""
+    """The lease a node is assigned to."""
 
     uid: str
     request: str  # slice/name
     slice: str
-    end: datetime  # strict; written on the node so that a person can see it
-    mig: str = ""  # the MIG profile its nodes are cut into while it holds them; empty: whole GPUs
-    start: datetime | None = None  # what a lost status branch cannot tell any more; None: an older mark
+    end: datetime  # strict; written on the node so that people can see it
+    mig: str = ""  # the MIG profile of its nodes during the lease; empty: whole GPUs
+    start: datetime | None = None  # recorded in case the status branch is lost; None: an older mark
 
 
 @dataclass(frozen=True, slots=True)
 class SliceTerms:
-    """What a slice is in one cluster."""
+    """A slice's terms in one cluster."""
 
     name: str
     namespaces: tuple[str, ...]
-    members: tuple[str, ...] = ()  # who may work there, as the cluster knows people (their email)
-    gpus: int | None = None  # most GPUs its pods may ask for together; None: no bound
-    paused: bool = False  # what others change is shown and not repaired
+    members: tuple[str, ...] = ()  # members, by the name the cluster knows (their email)
+    gpus: int | None = None  # most GPUs that its pods may request together; None: no limit
+    paused: bool = False  # foreign changes are shown and not repaired
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """It is so."""
+    """The wanted state is reached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Busy:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """It will not be done: `StaleStamp`, `NodeHeld`, `NodeGone`, `NodeNotReady`, …"""
+    """Refused: `StaleStamp`, `NodeHeld`, `NodeGone`, `NodeNotReady`, …"""
 
     reason: str
     message: str
@@ -76,7 +76,7 @@ Answer = Done | Busy | Refused
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One check of one node; `log` is what a person reads when it failed, at most a few lines."""
+    """One check of one node; `log` explains a failure, in a few lines."""
 
     name: str
     passed: bool
@@ -86,7 +86,7 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class GpuView:
-    """One GPU as the cluster's inventory knows it."""
+    """One GPU in the cluster's inventory."""
 
     uuid: str
     index: int
@@ -101,41 +101,35 @@ class NodeView:
     name: str
     pool: str
     ready: bool
-    cordoned: bool = False  # by somebody else than us
-    isolated: bool = False  # by us, for its health
+    cordoned: bool = False  # by others
+    isolated: bool = False  # by us, for health reasons
     lease: LeaseRef | None = None
     stamp: Stamp | None = None
     draining: bool = False
     gpus: tuple[GpuView, ...] = ()
-    attributes: Mapping[str, str] = field(default_factory=dict)  # network and the like, for people
-    foreign: tuple[
-        str, ...
-    ] = ()  # namespace/pod of GPU workloads that belong to no slice: the node is not free
-    unfit: str = ""  # why it is not what its pool's manifest says; empty: it is
-    taint: str = (
-        ""  # key=value:effect of somebody's taint that keeps pods of slices off; empty: there is none
-    )
-    domains: tuple[
-        str, ...
-    ] = ()  # where it stands, as the manifest's topology asks, the largest domain first
+    attributes: Mapping[str, str] = field(default_factory=dict)  # network and similar, for people
+    foreign: tuple[str, ...] = ()  # namespace/pod of GPU workloads outside slices: the node is not free
+    unfit: str = ""  # why it does not match its pool's manifest; empty: it does
+    taint: str = ""  # key=value:effect of a foreign taint that repels pods of slices; empty: none
+    domains: tuple[str, ...] = ()  # its topology domains in the manifest's order, the largest first
     staying: tuple[
         str, ...
-    ] = ()  # GPU pods of a node that is being left, with their namespaces, and what keeps each of them
+    ] = ()  # GPU pods of a node that is being released, with their namespaces, and what blocks each
 
     @property
     def usable(self) -> bool:
-        """It may be given to somebody new, as far as the cluster can tell."""
+        """True if it can be assigned to a new lease, as far as the cluster shows."""
         return self.ready and self.fits and not (self.cordoned or self.foreign)
 
     @property
     def fits(self) -> bool:
-        """It is what its pool says, and takes pods of slices."""
+        """True if it matches its pool and accepts pods of slices."""
         return not (self.unfit or self.taint)
 
 
 @dataclass(frozen=True, slots=True)
 class UnmanagedNode:
-    """A GPU node outside every pool: shown to people, never touched."""
+    """A GPU node outside every pool: shown, never changed."""
 
     name: str
     product: str
@@ -144,20 +138,20 @@ class UnmanagedNode:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Something of ours in the cluster that is not as it should be."""
+    """Something of ours in the cluster that differs from what it should be."""
 
     slice: str
-    object: str  # kind namespace/name, as a person would look it up
-    # outdated: it is as we left it, and is to be otherwise by now
+    object: str  # kind namespace/name, as used to look it up
+    # outdated: unchanged since we wrote it, but its terms have changed
     found: Literal["missing", "changed", "extra", "outdated"]
-    detail: str = ""  # which fields, and by whom where that is known
+    detail: str = ""  # which fields, and changed by whom if known
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What people of a slice should see in their cluster too."""
+    """An event to show to a slice's users in their cluster."""
 
-    key: str  # the same note has the same key, however often it is told
+    key: str  # the same for the same note, however often it is written
     reason: str
     text: str
     at: datetime
@@ -169,37 +163,39 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadView:
-    """One pod-like thing in a slice's namespace."""
+    """A pod or similar workload in a slice's namespace."""
 
     name: str
     namespace: str
     slice: str
-    gpus: int  # 0: a CPU workload, which leases never touch
+    gpus: int  # 0: a CPU workload, never affected by leases
     phase: Literal["Pending", "Running", "Succeeded"]
     node: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """Everything at one instant."""
+    """Everything at one time."""
 
     at: datetime
     nodes: Mapping[str, NodeView]
-    slices: Mapping[str, tuple[str, ...]]  # slice -> its namespaces that exist
+    slices: Mapping[str, tuple[str, ...]]  # slice -> its existing namespaces
     workloads: tuple[WorkloadView, ...] = ()
     unmanaged: tuple[UnmanagedNode, ...] = ()
     served: frozenset[tuple[str, datetime]] = frozenset()
-    """Leases, by uid and start, that had all their nodes once: where another process does the work, and says so."""
+    """Leases, by uid and start, that have had all their nodes: reported by another process that does the
+    work.
+    """
     sizes: Mapping[str, int] = field(default_factory=dict)
-    """How many nodes each elastic pool is to have, as the cluster was told last."""
+    """The last target size of each elastic pool."""
     clock: Heard | None = field(default=None, compare=False)
-    """What its server's clock said as it answered this look; None: it has none of its own. No part of what is."""
+    """The server's clock in its answer; None: it has none of its own. Not part of the observed state."""
     fence: Stamp | None = None
-    """The newest stamp on whatever is no node (slices, pools' targets, a report), as far as it is known."""
+    """The newest known stamp on anything but nodes (slices, pools' targets, a report)."""
 
     @property
     def newest(self) -> Stamp | None:
-        """The newest stamp that anything here bears."""
+        """The newest stamp on anything here."""
         found = [self.fence, *(node.stamp for node in self.nodes.values())]
         return max((stamp for stamp in found if stamp is not None), default=None)
 
@@ -208,57 +204,63 @@ class ClusterDriver(Protocol):
     """Any method may raise `schemas.errors.Fault` with reason `ClusterUnreachable`."""
 
     def observe(self, now: datetime) -> ClusterView:
-        """What is."""
+        """The present state."""
 
     def differences(self, slices: tuple[SliceTerms, ...], now: datetime) -> tuple[Difference, ...]:
-        """What is not as `ensure_slice`, or `ensure_fleet` where it bears no slice, would leave it. Changes nothing."""
+        """How the state differs from what `ensure_slice`, or without a slice `ensure_fleet`, would leave.
+        Changes nothing.
+        """
 
     def ensure_fleet(self, stamp: Stamp, now: datetime) -> Answer:
-        """What `differences` says of no slice is put right: nodes' marks, and what the cluster needs as a whole."""
+        """Repairs the differences without a slice: nodes' marks, and objects of the cluster as a whole."""
 
     def ensure_slice(self, terms: SliceTerms, stamp: Stamp, now: datetime) -> Answer:
-        """Exactly these namespaces exist and are the slice's own, with all it needs; others lose the mark only."""
+        """Exactly these namespaces exist and belong to the slice, with all its objects; others only lose the
+        mark.
+        """
 
     def remove_slice(self, slice_: str, stamp: Stamp, now: datetime) -> Answer:
-        """Nothing of ours is left of it; refused while it holds nodes. Busy while the cluster cleans up."""
+        """Removes all our objects of it; refused while it holds nodes. Busy while the cluster cleans up."""
 
     def check(
         self, node: str, stage: Stage, lease: LeaseRef, stamp: Stamp, now: datetime
     ) -> Busy | Refused | tuple[CheckResult, ...]:
-        """Run the checks of a stage for a lease (its uid counts, not its end).
+        """Runs the checks of a stage for a lease (its uid counts, not its end).
 
-        Once finished, the same results come again for ten minutes at least; asked after half an hour, the
-        checks run anew. A node that the cluster does not know fails at once. `run` measures between the nodes that
-        bear the lease; its results are as old as the cluster's interval at most. Before a start the node is cut
-        into the lease's MIG profile.
+        Finished results are returned again for at least ten minutes; after half an hour the checks run again.
+        A node that the cluster does not have fails at once. `run` measures between the nodes with the lease;
+        its results are at most as old as the cluster's interval. Before a start the node gets the lease's MIG
+        profile.
         """
 
     def add(self, node: str, lease: LeaseRef, stamp: Stamp, now: datetime) -> Answer:
-        """The node serves that slice. Refused while another lease has it."""
+        """Assigns the node to that slice. Refused while another lease has it."""
 
     def evict(self, node: str, uid: str, by: datetime, stamp: Stamp, now: datetime) -> Answer:
-        """GPU workloads of that lease are told to stop by `by` and no new one lands; the lease stays.
+        """GPU workloads of that lease must stop by `by` and no new one starts; the lease stays.
 
-        An `add` of the same lease calls it off, as when the end moved later.
+        An `add` of the same lease cancels it, for example after its end moved later.
         """
 
     def remove(self, node: str, uid: str, stamp: Stamp, now: datetime) -> Answer:
-        """The node serves nobody: GPU workloads go back to Pending, CPU ones stay. Busy while it drains.
+        """Frees the node: GPU workloads return to Pending, CPU ones stay. Busy while it drains.
 
-        Done, and nothing touched, when another lease has the node by now or the node is gone.
+        Done without a change if another lease has the node by now or the node is gone.
         """
 
     def isolate(self, node: str, reason: str, stamp: Stamp, now: datetime) -> Answer:
-        """No new workload lands on it; what runs there stays."""
+        """No new workload runs on it; running ones stay."""
 
     def restore(self, node: str, stamp: Stamp, now: datetime) -> Answer:
-        """Ends our own isolation; what others cordoned stays cordoned."""
+        """Ends our own isolation; a foreign cordon stays."""
 
     def scale(self, pool: str, count: int, leaving: tuple[str, ...], stamp: Stamp, now: datetime) -> Answer:
-        """The elastic pool is to have so many nodes; nodes come and go in their own time, those of `leaving` first."""
+        """Sets the target size of the elastic pool; nodes come and go with a delay, those in `leaving` first."""
 
     def announce(self, notes: tuple[Note, ...], now: datetime) -> None:
-        """Tell the people who look at the cluster only. One note is told once, however often it is given."""
+        """Shows notes to people who only look at the cluster. Each note appears once, however often it is
+        given.
+        """
 
     def close(self) -> None:
-        """Let go of the connection; no call comes after it."""
+        """Closes the connection; no call follows."""

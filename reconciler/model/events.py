@@ -1,4 +1,6 @@
-"""What the controller tells people: a closed list of reasons, told once, in the commit that made it so."""
+"""The controller's events: a fixed list of reasons, each event reported once, in the commit that made it
+true.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from enum import StrEnum
 
 
 class EventReason(StrEnum):
-    """Every event there is; docs/operations.md says when each appears and what to do."""
+    """All events; docs/operations.md explains when each appears and what to do."""
 
     FILED = "GPRCreated"
     PENDING_APPROVAL = "GPRPendingApproval"
@@ -81,17 +83,17 @@ class EventReason(StrEnum):
 
 
 MARKS = {25: EventReason.MARK_25, 50: EventReason.MARK_50, 75: EventReason.MARK_75}
-"""Shares of a lease, in percent, that are told."""
+"""Shares of a lease, in percent, that are reported."""
 
 
 def mark_text(request: str, percent: int) -> str:
-    """The sentence of a mark: the same whoever tells it."""
+    """The text of a mark: the same from every process."""
     return f"{request} has used {percent} % of its time"
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing that happened, in a person's words."""
+    """One event, with a text for people."""
 
     at: datetime
     reason: EventReason
@@ -99,11 +101,11 @@ class Event:
     request: str = ""  # slice/name
     cluster: str = ""
     node: str = ""
-    slice: str = ""  # where no request is concerned
+    slice: str = ""  # if no request is concerned
 
     @property
     def warning(self) -> bool:
-        """True when a person may have to act."""
+        """True if a person may have to act."""
         return self.reason in _WARNINGS
 
 

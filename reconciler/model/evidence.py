@@ -1,7 +1,7 @@
-"""The words of trust, as values: evidence, who it shows, and what is refused.
+"""The values of trust: evidence, people, and refusals.
 
-A `Voucher` is evidence that somebody stands behind some content; whom it shows is for an `Authority` to say, which
-knows the people of the base tree and the keys that the operator keeps outside of the repository.
+A `Voucher` is evidence of who made or approved some content; an `Authority`, which knows the people of the
+base tree and the operator's keys, says whom it identifies.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from schemas.status.gpr_status import Provenance
 from schemas.status.judgements import HeldChange, TrustRecord
 
 Level = Literal["none", "signature", "forge", "both"]
-"""What has to be shown of a change: nothing (demonstrations), a signature, the forge's word, or each of both."""
+"""The evidence that a change needs: none (demonstrations), a signature, the forge's record, or both."""
 
 GIT = "git"
-"""Namespace of the signatures of commits, as git itself has it."""
+"""Signature namespace of commits, as in git."""
 HEALTH = "egs-health"
-"""Namespace of the signatures of agents' reports."""
+"""Signature namespace of agents' reports."""
 CLUSTER_REPORT = "egs-cluster"
-"""Namespace of the signatures of appliers' reports."""
+"""Signature namespace of appliers' reports."""
 
 CONTROLLER = "controller"
 """Principal of the keys with which controllers sign the status branch."""
@@ -31,34 +31,35 @@ CONTROLLER = "controller"
 
 @dataclass(frozen=True, slots=True)
 class Voucher:
-    """Evidence that somebody stands behind content: exactly one of `key`, `account` and `email` is given.
+    """Evidence of who made or approved content: exactly one of `key`, `account` and `email` is set.
 
-    `email` is what a service whose signature was checked says in its On-Behalf-Of trailer.
+    `email` is from the On-Behalf-Of trailer of a service whose signature was verified.
     """
 
     how: Literal["signature", "forge"]
-    key: str = ""  # as `sshsig` gives it: `ssh-ed25519 AAAA…`, or `gpg:` and the fingerprint
+    key: str = ""  # as given by `sshsig`: `ssh-ed25519 AAAA…`, or `gpg:` and the fingerprint
     account: int = 0
     email: str = ""
-    is_narrow: bool = False  # by a service that speaks about requests alone
+    is_narrow: bool = False  # from a service limited to requests
 
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Somebody whose identity was shown, and what the base tree makes of them."""
+    """An identified person, with their rights in the base tree."""
 
     email: str
     is_admin: bool = False
     owns: frozenset[str] = frozenset()  # slices
-    member_of: frozenset[str] = frozenset()  # slices, owned ones too
-    handle: str = ""  # of an admin: the name under which their approvals are filed
+    member_of: frozenset[str] = frozenset()  # slices, including owned ones
+    handle: str = ""  # for an admin: the name of their approval files
     is_narrowed: bool = False
-    """Shown by a service that speaks about requests alone: the rights above are those of a member already."""
+    """Identified by a service limited to requests: the rights above are already reduced to a member's."""
     own_in: frozenset[str] | None = None
-    """Slices for which alone they make keys and profiles of their address: those that alone call them by it, or all
-    that the key they came with lets through; None: for every slice."""
+    """Slices for which they may make keys and profiles for their address: those that alone list it, or all
+    that their own key allows; None: every slice.
+    """
     admins: frozenset[str] = field(default=frozenset(), compare=False)
-    """Addresses of all admins, whose keys nobody makes but themselves."""
+    """Addresses of all admins; only they make their own keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +78,10 @@ class Admitted:
     commit: str
     record: TrustRecord | None = None  # None: nothing is verified
     provenance: Mapping[str, Provenance] = field(default_factory=dict)
-    """Of the requests' files that this process saw change, by path."""
-    alarm: str = ""  # why main is not followed any further; empty: it is
+    """For the requests' files that this process saw change, by path."""
+    alarm: str = ""  # why main is not followed further; empty: it is
     is_frozen: bool = False  # a person has to act before main is followed again
-    has_more: bool = False  # main goes on and is judged at the next call
+    has_more: bool = False  # the next call judges further commits
 
     @property
     def held(self) -> tuple[HeldChange, ...]:
@@ -90,26 +91,28 @@ class Admitted:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalDecision:
-    """A decision about a request whose author was shown; whether it covers the request is still to be asked."""
+    """A decision on a request by an identified author; whether it covers the request is decided elsewhere."""
 
     request: str  # slice/name
     verdict: Literal["approve", "reject"]
     by: str  # handle of the admin
     email: str
-    digest: str  # of the spec it is about
+    digest: str  # of the spec it approves
     how: Literal["file", "signed", "forge", "merge"]
-    id: str  # names the statement, for ever
+    id: str  # permanent identifier of the decision
     rule: Literal["request", "extension"] = "request"
-    limit: ApprovalLimit | None = None  # None: what is asked for at this digest
+    limit: ApprovalLimit | None = None  # None: what is requested with this digest
     not_after: datetime | None = None
     reason: str = ""
 
 
 class Verifier(Protocol):
-    """Checks signatures. No network; may run `ssh-keygen` or `gpg` with a time limit for what is not ed25519."""
+    """Checks signatures. No network; may run `ssh-keygen` or `gpg` with a time limit for types other than
+    ed25519.
+    """
 
     def key_of(self, namespace: str, message: bytes, signature: str) -> str | None:
-        """The key whose valid signature of `message` this is, as `Voucher.key` has it; None for anything else.
+        """The key with this valid signature of `message`, as in `Voucher.key`; None for anything else.
 
-        Says nothing about whose key that is, or whether it counts.
+        Does not say whose key it is, or whether it counts.
         """

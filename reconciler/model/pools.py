@@ -1,8 +1,8 @@
-"""Pools as planning sees them: what the manifests say, which nodes are there, when each serves nobody. Pure.
+"""Pools for planning: their manifests, existing nodes, and when each node serves no request. Pure.
 
 Held by tests/reconciler/model/test_pools.py and tests/cases/reconciler/maintenance.yaml:
-  * a node in a window serves nobody, whichever of the cluster, its pool and itself the window names;
-  * as time passes nothing in a calendar moves: what comes into sight was closed before.
+  * a node in a window serves no request, whether the window names the cluster, its pool or the node;
+  * as time passes nothing in a calendar moves: times that come into range were closed before.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from schemas.status.inventory import PoolScale
 
 ALWAYS = (Window(0, FOREVER),)
 SIGHT_S = int(timedelta(days=365).total_seconds())
-"""Windows that come again are known that far ahead at least: no plan reaches farther, and every window costs."""
+"""Recurring windows are expanded this far ahead at least: no plan reaches farther, and every window costs."""
 STRIDE_S = int(timedelta(days=90).total_seconds())
-"""What is known grows by so much at a time, so that calendars are the same for months."""
+"""The expanded range grows in such steps, so that calendars stay the same for months."""
 
 
 def manifest_pools(clusters: Mapping[str, ClusterSpec]) -> dict[PoolKey, Pool]:
-    """Pools as the manifests describe them: all nodes sound and there, no maintenance (see `pools_at`)."""
+    """Pools as in the manifests: all nodes healthy and present, no maintenance (see `pools_at`)."""
     return {
         (name, pool.name): Pool(
             key=(name, pool.name),
@@ -54,13 +54,13 @@ def manifest_pools(clusters: Mapping[str, ClusterSpec]) -> dict[PoolKey, Pool]:
 
 
 def _largest(pool: PoolSpec) -> tuple[str, ...]:
-    """Its nodes; an elastic pool's also those it could have."""
+    """Its nodes; for an elastic pool also those it could have."""
     names = pool.node_names()
     return names if pool.elastic is None else (*names, *placeholders(pool.elastic.max - len(names)))
 
 
 def pools_at(wanted: Wanted, facts: Facts) -> dict[PoolKey, Pool]:
-    """Every pool at `facts.at`: nodes that leave or are still to come, maintenance, health, whether it is open."""
+    """Every pool at `facts.at`: leaving and coming nodes, maintenance, health, whether it is open."""
     now, found = seconds(facts.at), {}
     for name, spec in wanted.clusters.items():
         reach = facts.clusters.get(name)
@@ -82,7 +82,9 @@ def _grown(pool: Pool, item: PoolSpec, scale: PoolScale | None, now: int) -> Poo
 def calendars(
     spec: ClusterSpec, pool: str, names: Collection[str], now: int
 ) -> dict[str, tuple[Window, ...]]:
-    """When each of these nodes is in maintenance from `now` on, sorted and disjoint; who never is, is absent."""
+    """When each of these nodes is in maintenance from `now` on, sorted and disjoint; nodes without
+    maintenance are left out.
+    """
     if not spec.maintenance:
         return {}
     whole: list[Window] = []
@@ -94,7 +96,7 @@ def calendars(
         else:
             for node in item.nodes:
                 single.setdefault(node, []).extend(windows)
-    shared = merged(whole)  # one object for all: most nodes of a pool go down together
+    shared = merged(whole)  # one object for all: most nodes of a pool share their maintenance
     found = dict.fromkeys(names, shared) if shared else {}
     for node in names:
         if single.get(node):
@@ -103,7 +105,7 @@ def calendars(
 
 
 def occurrences(item: Maintenance, now: int) -> Iterator[Window]:
-    """Its windows that are not over at `now`; where it comes again without end, all is closed from out of sight on."""
+    """Its windows that end after `now`; an endless recurrence closes everything beyond the expanded range."""
     begin, end = seconds(item.begin), seconds(item.end)
     if item.every is None:
         if end > now:
@@ -140,7 +142,7 @@ def _with_health(pool: Pool, nodes: Mapping[NodeKey, NodeRecord], is_open: bool)
 
 
 def with_guests(pools: Mapping[PoolKey, Pool], leases: Iterable[Lease]) -> dict[PoolKey, Pool]:
-    """Pools in which nodes that came from another pool under a lease are busy until that lease lets them go."""
+    """Pools in which nodes leased from another pool are busy until that lease ends."""
     found = dict(pools)
     for lease in leases:
         home = pools.get(lease.pool)
@@ -157,7 +159,9 @@ def _busy(pool: Pool, nodes: Collection[str], window: Window) -> Pool:
 
 
 def home_of(held: Assignment, pools: Mapping[PoolKey, Pool]) -> PoolKey:
-    """The pool in which the nodes are now: the manifest may have renamed it, or moved them, since they were decided."""
+    """The present pool of the nodes: since they were assigned, the manifest may have renamed it, or moved
+    them.
+    """
     named = (held.cluster, held.pool)
     others = sorted(key for key in pools if key[0] == held.cluster and key != named)
     keys = (key for key in (named, *others) if key in pools)

@@ -1,6 +1,6 @@
-"""What main says of every request; the files of requests that are over may be left unread until somebody asks.
+"""The files of all requests on main; those of finished requests may stay unread until accessed.
 
-Held by tests/reconciler/model/test_statuses.py: to whoever asks, this is a dictionary like any other.
+Held by tests/reconciler/model/test_statuses.py: it behaves like any dictionary.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from schemas.status.gpr_status import GPRStatus
 
 @dataclass(slots=True, eq=False)
 class UnreadFile:
-    """The file of a request that is over, with nothing wrong in it, as a blob of main."""
+    """The file of a finished request without problems, as a blob of main."""
 
     oid: str
     read: Callable[[], Filed]
@@ -23,20 +23,20 @@ class UnreadFile:
 
     @property
     def filed(self) -> Filed:
-        """What the file says; raises what the store raises."""
+        """The file's content; raises what the store raises."""
         if self._filed is None:
             self._filed = self.read()
         return self._filed
 
 
 class Filings(Mapping[str, Filed]):
-    """By `slice/name`; never changes."""
+    """By `slice/name`; immutable."""
 
     __slots__ = ("raw",)
 
     def __init__(self, raw: Mapping[str, Filed | UnreadFile]) -> None:
         self.raw = raw
-        """As they lie there."""
+        """The entries, possibly unread."""
 
     def __getitem__(self, key: str) -> Filed:
         found = self.raw[key]
@@ -53,24 +53,24 @@ class Filings(Mapping[str, Filed]):
 
 
 def raw(filed: Mapping[str, Filed]) -> Mapping[str, Filed | UnreadFile]:
-    """Each as it lies there, so that two can be told apart without reading them."""
+    """The entries, possibly unread, so that two can be compared without reading them."""
     return filed.raw if isinstance(filed, Filings) else filed
 
 
 def with_filed(filed: Mapping[str, Filed], more: Mapping[str, Filed]) -> Filings:
-    """These, with others in the place of some or beside them."""
+    """These, with some replaced or added."""
     return Filings({**raw(filed), **more})
 
 
 def unrecorded(filed: Mapping[str, Filed], requests: Mapping[str, GPRStatus]) -> set[str]:
-    """Requests that main has and that are on no record; nothing is read, and no name is looked at one by one."""
+    """Requests on main without a record; reads nothing, and avoids a lookup per name."""
     if isinstance(requests, Records):
         return raw(filed).keys() - requests.over.keys() - requests.live.keys()
     return raw(filed).keys() - requests.keys()
 
 
 def read_filings(filed: Mapping[str, Filed]) -> Iterator[tuple[str, Filed]]:
-    """Those that somebody has read: all in which anything is wrong are among them."""
+    """The entries that were read: all with problems are among them."""
     for key, found in raw(filed).items():
         if not isinstance(found, UnreadFile):
             yield key, found

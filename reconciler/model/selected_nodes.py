@@ -1,7 +1,8 @@
-"""Which nodes a pool with a selector has: those that its cluster shows now, or showed when it last answered. Pure.
+"""The nodes of a pool with a selector: those that its cluster shows now, or showed when it last answered.
+Pure.
 
-What was found is committed, so that everybody who reads the status plans with the same nodes; where the cluster is
-out of reach the committed nodes stand.
+The result is committed, so that all readers of the status plan with the same nodes; if the cluster is
+unreachable, the committed nodes stay.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from schemas.status.inventory import UnmanagedNode
 
 Found = Mapping[PoolKey, tuple[str, ...]]
 MOST_UNMANAGED = 1000
-"""Unmanaged nodes of one cluster that are written down."""
+"""Unmanaged nodes recorded per cluster."""
 
 
 def with_found(wanted: Wanted, found: Found) -> Wanted:
-    """The documents with these nodes in the pools that look for theirs; this very object when nothing differs."""
+    """The documents with these nodes in their pools; the same object if nothing changed."""
     keys = {
         (name, pool.name) for name, spec in wanted.manifests.items() for pool in spec.pools if pool.discovered
     }
@@ -44,7 +45,7 @@ def _resolved(cluster: str, spec: ClusterSpec, found: Found) -> ClusterSpec:
 
 
 def found_in(wanted: Wanted, views: Mapping[str, ClusterView]) -> dict[PoolKey, tuple[str, ...]]:
-    """The nodes of every pool that looks for its own, by name; of a silent cluster those found before."""
+    """The nodes of every pool with a selector, by name; for a silent cluster the previous ones."""
     found = dict(wanted.found)
     for name, spec in wanted.manifests.items():
         view = views.get(name)
@@ -55,7 +56,7 @@ def found_in(wanted: Wanted, views: Mapping[str, ClusterView]) -> dict[PoolKey, 
         grows = {pool.name for pool in spec.pools if pool.elastic is not None}
         for node in view.nodes.values():
             known = node.pool not in grows or node.name in wanted.found.get((name, node.pool), ())
-            # What one pool names, no other finds; a node that has just been made counts once it can serve.
+            # A node named by one pool is not selected by another; a new node counts once it can serve.
             if node.name not in named and (known or (node.ready and node.fits)):
                 members.setdefault(node.pool, []).append(node.name)
         for pool in spec.pools:
@@ -65,7 +66,7 @@ def found_in(wanted: Wanted, views: Mapping[str, ClusterView]) -> dict[PoolKey, 
 
 
 def unmanaged_in(view: ClusterView) -> tuple[UnmanagedNode, ...]:
-    """GPU nodes that no pool has, as they are written down."""
+    """GPU nodes without a pool, as recorded."""
     known = sorted(view.unmanaged, key=lambda node: node.name)
     return tuple(
         UnmanagedNode(name=node.name, product=node.product, gpus=node.gpus) for node in known[:MOST_UNMANAGED]

@@ -1,4 +1,4 @@
-"""Small changes to a status that several decisions share."""
+"""Small changes of a status that several decisions share."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from schemas.documents.cluster import ClusterSpec
 from schemas.status.gpr_status import Cause, Condition, Cost, Eviction, GPRStatus, Phase, Slip
 
 ENDED_LATE = "EndedLate"
-"""The condition of a lease whose end came while no controller was there to carry it out."""
+"""The condition of a lease whose end passed while no controller was running."""
 KEPT_SLIPS = 50
-"""Slips kept in a status, newest last; `delayedCount` counts them all."""
+"""Slips kept in a status, newest last; `delayedCount` counts all."""
 
 
 def first_wait(status: GPRStatus, start: datetime) -> int:
-    """Seconds that it waited when it started first: before its first start, or before this one if there was none."""
+    """Seconds that it waited before its first start, or before this one if it is the first."""
     if status.waited_s is not None:
         return status.waited_s
     return max(0, int((start - waits_since(status)).total_seconds()))
 
 
 def has_condition(status: GPRStatus, type_: str, message: str) -> bool:
-    """True when that claim stands already, word for word."""
+    """True if it has that condition with exactly this message."""
     return any(c.type == type_ and c.message == message for c in status.conditions)
 
 
 def with_condition(status: GPRStatus, condition: Condition) -> GPRStatus:
-    """The status with this claim in the place of an older one of its type; an equal one keeps its time."""
+    """The status with this condition instead of an older one of its type; an equal one keeps its time."""
     if has_condition(status, condition.type, condition.message):
         return status
     others = tuple(c for c in status.conditions if c.type != condition.type)
@@ -34,13 +34,13 @@ def with_condition(status: GPRStatus, condition: Condition) -> GPRStatus:
 
 
 def without_condition(status: GPRStatus, *types: str) -> GPRStatus:
-    """The status without the claims of these types."""
+    """The status without conditions of these types."""
     left = tuple(c for c in status.conditions if c.type not in types)
     return status if len(left) == len(status.conditions) else status.edited(conditions=left)
 
 
 def promised_start(status: GPRStatus) -> datetime | None:
-    """The start that it waits for: of a request that makes room, the one after that."""
+    """The start that it waits for: for an evicted request, its next one."""
     if status.phase not in {Phase.PROVISIONED, Phase.RELEASING}:
         return status.estimated_start_time
     back = None if status.eviction is None else status.eviction.back
@@ -56,7 +56,7 @@ def with_slip(
     *,
     lost: datetime | None = None,
 ) -> GPRStatus:
-    """The status with its promise moved later for a named cause; `lost`: the promise that it does not show any more."""
+    """The status with its promise moved later for a named cause; `lost`: a promise that it no longer shows."""
     was = promised_start(status) or lost
     if was is None:
         return status
@@ -82,7 +82,7 @@ def without_promise(status: GPRStatus) -> GPRStatus:
 
 
 def with_its_return(queued: GPRStatus, eviction: Eviction) -> GPRStatus:
-    """A request that is in the queue again, with the start that it was told when it went."""
+    """An evicted request that is queued again, with the start promised at its eviction."""
     back = eviction.back
     if back is None:
         return queued
@@ -96,7 +96,9 @@ def with_its_return(queued: GPRStatus, eviction: Eviction) -> GPRStatus:
 
 
 def clean_by(status: GPRStatus, drain: timedelta) -> datetime | None:
-    """When the nodes should be clean: a drain after the end, or after the instant at which it could be carried out."""
+    """When the nodes should be clean: a drain after the end, or after the time at which it could be carried
+    out.
+    """
     if status.end_time is None:
         return None
     late = max((c.at for c in status.conditions if c.type == ENDED_LATE), default=status.end_time)
@@ -104,16 +106,16 @@ def clean_by(status: GPRStatus, drain: timedelta) -> datetime | None:
 
 
 def leaves_at(status: GPRStatus) -> datetime | None:
-    """When its nodes leave: at the strict end, or at the instant before it that was decided; None: not known yet."""
+    """When its nodes are released: at the strict end, or at a decided earlier time; None: not known yet."""
     if status.eviction is None or status.end_time is None:
         return status.end_time
     return min(status.end_time, status.eviction.at)
 
 
 def counted_end(status: GPRStatus) -> datetime | None:
-    """When planning counts its nodes as free: room that was made for somebody is theirs from then on.
+    """When planning counts its nodes as free: after a preemption they belong to the preempting request.
 
-    Nodes that nobody uses may be used again until they leave, so nobody is promised them before.
+    Idle nodes may be used again until their release, so they are not promised before.
     """
     made_room = status.eviction is not None and status.eviction.reason != "Idle"
     return leaves_at(status) if made_room else status.end_time
@@ -125,15 +127,15 @@ def lease_duration(status: GPRStatus) -> timedelta:
 
 
 def waits_since(status: GPRStatus) -> datetime:
-    """From when its wait counts: since it was filed, but not while it did not want to start yet."""
+    """The start of its wait: its filing time, plus the time during which its `notBefore` was in the future."""
     asked, changed = status.accepted_spec.not_before, status.waits_from
     return max(at for at in (status.filed_at, asked, changed) if at is not None)
 
 
 def cost_until(status: GPRStatus, cluster: ClusterSpec | None, currency: str, until: datetime) -> Cost | None:
-    """What the lease has cost by `until`: every GPU of its nodes, from its start; None before a start.
+    """The cost of the lease by `until`: every GPU of its nodes, from its start; None before a start.
 
-    Earlier leases of a requeued request are kept in the figure.
+    Includes earlier leases of a requeued request.
     """
     if status.start_time is None or status.assignment is None or cluster is None:
         return status.cost

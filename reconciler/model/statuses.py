@@ -1,10 +1,10 @@
-"""What is on record of every request, with those that are over apart: most are, and nothing ever happens to them.
+"""The records of all requests, with finished ones apart: these are the majority and never change.
 
-A decision walks the requests that wait or hold nodes (`live`) and those that became another since the last one
-(`changed`), so that a cycle costs what is under way and not what ever was. The record of a request that is over may
-be left unread until somebody asks for it.
+A decision walks the requests that wait or hold nodes (`live`) and those that changed since the last one
+(`changed`), so that a cycle costs what is active, not the whole history. The record of a finished request may
+stay unread until it is accessed.
 
-Held by tests/reconciler/model/test_statuses.py: to whoever asks, this is a dictionary like any other.
+Held by tests/reconciler/model/test_statuses.py: it behaves like any dictionary.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from schemas.status.gpr_status import HOLDING, TERMINAL, GPRStatus
 
 @dataclass(slots=True, eq=False)
 class UnreadRecord:
-    """The record of a request that is over, as a blob of the status branch; read once, when somebody asks."""
+    """The record of a finished request, as a blob of the status branch; read once, on access."""
 
     oid: str
     read: Callable[[str], GPRStatus]
@@ -25,53 +25,55 @@ class UnreadRecord:
 
     @property
     def status(self) -> GPRStatus:
-        """What the blob says; raises what the store raises."""
+        """The blob's content; raises what the store raises."""
         if self._status is None:
             self._status = self.read(self.oid)
         return self._status
 
     def __eq__(self, other: object) -> bool:
-        """One blob is one record; anything else is compared by what it says."""
+        """Equal blobs are equal records; anything else is compared by content."""
         if isinstance(other, UnreadRecord):
             return self.oid == other.oid or self.status == other.status
         return isinstance(other, GPRStatus) and self.status == other
 
-    __hash__ = None  # type: ignore[assignment]  # nobody keeps them in sets
+    __hash__ = None  # type: ignore[assignment]  # never kept in sets
 
 
 class Records(MutableMapping[str, GPRStatus]):
-    """Statuses by `slice/name`. A copy costs those that live; what is over is shared until one of them differs."""
+    """Statuses by `slice/name`. A copy costs the live ones; finished ones are shared until one of them
+    changes.
+    """
 
     __slots__ = ("_holders", "_is_shared", "_over", "live")
 
     def __init__(self, live: dict[str, GPRStatus], over: dict[str, GPRStatus | UnreadRecord]) -> None:
-        """Owns `live`; `over` is another's too, and copied before it changes."""
+        """Owns `live`; `over` is shared, and copied before a change."""
         self.live = live
-        """Those that wait or hold nodes; for reading alone."""
+        """Those that wait or hold nodes; read-only."""
         self._over, self._is_shared = over, True
-        self._holders: dict[str, GPRStatus] | None = None  # worked out when somebody asks
+        self._holders: dict[str, GPRStatus] | None = None  # computed on demand
 
     @property
     def holders(self) -> Mapping[str, GPRStatus]:
-        """Those of `live` that hold nodes, in its order; worked out once between two changes."""
+        """Those of `live` that hold nodes, in its order; computed once between two changes."""
         if self._holders is None:
             self._holders = _holders_of(self.live)
         return self._holders
 
     @property
     def over(self) -> Mapping[str, GPRStatus | UnreadRecord]:
-        """Those that never run again, as they lie there; the same object as long as none differs."""
+        """Finished requests, unread; the same object as long as none changes."""
         return self._over
 
     def copy(self) -> Records:
-        """Another that changes alone."""
+        """An independent copy."""
         self._is_shared = True
         other = Records(dict(self.live), self._over)
         other._holders = self._holders
         return other
 
     def sort(self) -> None:
-        """Those that live in the order of their names, which some readers show them in."""
+        """Sorts the live ones by name, for readers that show them in order."""
         self.live, self._holders = dict(sorted(self.live.items())), None
 
     def __getitem__(self, key: str) -> GPRStatus:
@@ -79,7 +81,7 @@ class Records(MutableMapping[str, GPRStatus]):
         return self._read(self._over[key]) if found is None else found
 
     def get(self, key: str, default: GPRStatus | None = None) -> GPRStatus | None:  # type: ignore[override]
-        """As of any dictionary; quicker than the inherited one, which most cycles would feel."""
+        """As in any dictionary; faster than the inherited one, which matters in most cycles."""
         found = self.live.get(key)
         if found is not None:
             return found
@@ -115,12 +117,12 @@ class Records(MutableMapping[str, GPRStatus]):
         return len(self.live) + len(self._over)
 
     def __eq__(self, other: object) -> bool:
-        """Without a look into what nobody has read: two blobs of one id are the same."""
+        """Without reading unread records: two blobs of one id are equal."""
         if not isinstance(other, Records):
             return isinstance(other, Mapping) and dict(self) == dict(other)
         return self.live == other.live and (self._over is other._over or self._over == other._over)
 
-    __hash__ = None  # type: ignore[assignment]  # it changes
+    __hash__ = None  # type: ignore[assignment]  # mutable
 
     def _forget_holders(self, key: str, status: GPRStatus | None) -> None:
         known = self._holders
@@ -138,7 +140,7 @@ class Records(MutableMapping[str, GPRStatus]):
 
 
 def records(requests: Mapping[str, GPRStatus]) -> Records:
-    """A copy of these that changes alone."""
+    """An independent copy of these."""
     if isinstance(requests, Records):
         return requests.copy()
     live = {key: status for key, status in requests.items() if status.phase not in TERMINAL}
@@ -165,7 +167,7 @@ def _holders_of(requests: Mapping[str, GPRStatus]) -> dict[str, GPRStatus]:
 
 
 def changed(before: Mapping[str, GPRStatus], after: Mapping[str, GPRStatus]) -> set[str]:
-    """Keys of which one has another record than the other, or none. What is another object counts as another."""
+    """Keys whose records differ, or that only one has. Compared by identity."""
     if isinstance(before, Records) and isinstance(after, Records):
         found = differing(before.live, after.live)
         return found if before.over is after.over else found | differing(before.over, after.over)
@@ -173,10 +175,10 @@ def changed(before: Mapping[str, GPRStatus], after: Mapping[str, GPRStatus]) -> 
 
 
 def differing(before: Mapping[str, object], after: Mapping[str, object]) -> set[str]:
-    """Keys at which the two have not the very same object."""
+    """Keys whose objects are not identical."""
     if before is after:
         return set()
     found = {key for key, value in after.items() if before.get(key) is not value}
-    if len(before) + len(found) != len(after):  # else all that is here and differs is new
+    if len(before) + len(found) != len(after):  # otherwise only new keys can differ
         found |= before.keys() - after.keys()
     return found

@@ -1,1 +1,1 @@
-"""The world as the planner sees it."""
+"""The planner's inputs and results."""

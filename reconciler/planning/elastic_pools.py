@@ -1,14 +1,14 @@
-"""How large each elastic pool is to be: what came and went, and what to ask for and let go next. Pure.
+"""Target sizes of elastic pools: which nodes arrived or left, and what to request or let go next. Pure.
 
-Sizes are facts: they are committed before a cluster is told, and a cluster that was told otherwise is told again. What
-the plan needs when is `scheduler.calendars.elastic`'s to say.
+Sizes are facts: they are committed before a cluster gets them, and a cluster with another size gets them again.
+`scheduler.calendars.elastic` says what the plan needs when.
 
 Held by tests/reconciler/planning/test_elastic_pools.py and tests/cases/reconciler/model/pools.yaml:
   * a node that serves a request, or that a promise is bound to, is never let go;
-  * nodes that nobody here asked for are kept until they are let go like any other: no size says otherwise;
-  * a pool stays between its least and its most nodes;
-  * nodes that do not come move promises with a true cause, and are told once a pool for each time that passes in vain,
-    however many they are and whenever each was asked for.
+  * unrequested nodes are kept until they are let go like any other: no size is set because of them;
+  * a pool stays between its minimum and its maximum;
+  * nodes that do not arrive move promises with a true cause, and are reported once per pool for each time that passes
+    in vain, however many they are and whenever each was requested.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from schemas.status.inventory import Ask, PoolScale
 
 @dataclass(frozen=True, slots=True)
 class Came:
-    """The sizes as they are, what to tell, and which pools' nodes did not come in time."""
+    """The current sizes, events, and the pools whose nodes did not arrive in time."""
 
     scales: Mapping[PoolKey, PoolScale]
     events: tuple[Event, ...] = ()
@@ -40,7 +40,7 @@ class Came:
 
 
 def elastic_pools(wanted: Wanted) -> dict[PoolKey, PoolSpec]:
-    """Pools that grow and shrink, of clusters that we manage."""
+    """Elastic pools of managed clusters."""
     return {
         (name, pool.name): pool
         for name, spec in wanted.clusters.items()
@@ -51,7 +51,7 @@ def elastic_pools(wanted: Wanted) -> dict[PoolKey, PoolSpec]:
 
 
 def came(facts: Facts, wanted: Wanted, seen: Seen, now: datetime) -> Came:
-    """What became of what was asked for; of a cluster out of reach all stands."""
+    """The outcome of earlier scaling requests; for an unreachable cluster nothing changes."""
     scales: dict[PoolKey, PoolScale] = {}
     events: list[Event] = []
     late: set[PoolKey] = set()
@@ -74,17 +74,18 @@ def came(facts: Facts, wanted: Wanted, seen: Seen, now: datetime) -> Came:
 
 
 def _after(scale: PoolScale, names: tuple[str, ...], now: datetime) -> PoolScale:
-    """With what is there, or gone, taken off; a node that is missing without our doing is on its way again.
+    """Adjusted for nodes that arrived or left; a node that disappeared by itself counts as requested again.
 
-    Where there are more than were asked for, so many are wanted for now: which of them go is decided, and said, first.
+    If there are more nodes than requested, the current number counts as wanted: letting nodes go is first
+    decided and reported.
     """
     leaving = tuple(name for name in scale.leaving if name in names)
     if len(names) <= scale.wanted:
-        leaving = ()  # others went instead, or it was asked for as many again
+        leaving = ()  # other nodes left instead, or as many were requested again
     stay = len(names) - len(leaving)
     wanted, coming = max(scale.wanted, stay), max(0, scale.wanted - stay)
     asks: list[Ask] = []
-    for ask in reversed(scale.asks):  # who was asked for first is taken to come first
+    for ask in reversed(scale.asks):  # the earliest request is assumed to be served first
         nodes = min(ask.nodes, coming)
         coming -= nodes
         asks += [ask.edited(nodes=nodes)] if nodes else []
@@ -94,7 +95,7 @@ def _after(scale: PoolScale, names: tuple[str, ...], now: datetime) -> PoolScale
 
 
 def _late(scale: PoolScale, terms: Elastic, now: datetime) -> tuple[PoolScale, bool]:
-    """With nodes that should be there by now expected later; whether there are such."""
+    """Overdue nodes are expected later; also returns whether there are any."""
     waits = int(terms.scale_up.total_seconds())
     asks = tuple(ask.edited(late=_times_late(ask, waits, now)) for ask in scale.asks)
     return scale.edited(asks=asks), asks != scale.asks
@@ -104,13 +105,13 @@ def _times_late(ask: Ask, waits: int, now: datetime) -> int:
     late = ask.late
     while expected(seconds(ask.at), late, waits) <= seconds(now):
         if expected(seconds(ask.at), late + 1, waits) == expected(seconds(ask.at), late, waits):
-            break  # so long that it is no use to wait in ever longer steps
+            break  # a point beyond which longer steps are useless
         late += 1
     return late
 
 
 def _latest(scale: PoolScale) -> int:
-    """How often its nodes were waited for in vain, at most: told as it rises, not for each that was asked for alone."""
+    """The highest number of vain waits of its requests: reported when it rises, not for each request."""
     return max((ask.late for ask in scale.asks), default=0)
 
 
@@ -118,8 +119,8 @@ def _told_late(key: PoolKey, scale: PoolScale, now: datetime) -> Event:
     nodes, coming = (sum(ask.nodes for ask in scale.asks if ask.late >= late) for late in (1, 0))
     so_many = f"{nodes} of {coming}" if coming > nodes else str(nodes)
     text = (
-        f"{so_many} nodes that {key[0]}/{key[1]} was asked for are not there in time; look at what scales it: its "
-        "quota, and whether the provider has such machines"
+        f"{so_many} nodes requested for {key[0]}/{key[1]} did not arrive in time; check its autoscaler, its "
+        "quota, and whether the provider has such machines available"
     )
     return Event(now, EventReason.NODES_LATE, text, "", key[0])
 
@@ -127,7 +128,7 @@ def _told_late(key: PoolKey, scale: PoolScale, now: datetime) -> Event:
 def known_causes(
     before: Snapshot | None, world: Snapshot, late: frozenset[PoolKey]
 ) -> Iterator[tuple[tuple[ChangeKind, str], Known]]:
-    """Why the free room of elastic pools is less than it was, where nothing but time or late nodes are the reason."""
+    """Why elastic pools have less free capacity than before, if the only reason is time or late nodes."""
     for key, pool in world.pools.items():
         old = None if before is None else before.pools.get(key)
         if key in late:
@@ -137,7 +138,7 @@ def known_causes(
 
 
 def _only_later(old: Pool, pool: Pool, passed: int) -> bool:
-    """Whether nodes that nobody asked for have only been put off by the time that passed."""
+    """True if unrequested nodes have only moved into the future with the clock."""
     terms = replace(old, nodes=(), windows={}, withheld=(), open=pool.open)
     if not any(map(is_placeholder, pool.nodes)) or terms != replace(pool, nodes=(), windows={}, withheld=()):
         return False
@@ -146,7 +147,7 @@ def _only_later(old: Pool, pool: Pool, passed: int) -> bool:
 
 
 def rescaled(facts: Facts, world: Snapshot, planned: Plan, wanted: Wanted) -> tuple[Facts, tuple[Event, ...]]:
-    """The facts with what is asked for and let go now, and what to tell."""
+    """The facts with the nodes to request and to let go now, and the events."""
     pools = {
         key: pool
         for key, pool in elastic_pools(wanted).items()
@@ -185,7 +186,7 @@ def _scaled(
     pool, terms, needed = of
     scale, there = facts.scales[key], existing(pool)
     sound = _usual(pool)
-    # A node that is out, or goes down at times of its own, does not count: another has to be there for it.
+    # A node that is out of service or has its own maintenance does not count: another one must replace it.
     odd = sum(pool.windows.get(name, ()) != sound and (key[0], name) not in taken for name in there)
     least, most = (min(size + odd, terms.max) for size in (needed.least, needed.most))
     if least > scale.wanted:
@@ -205,7 +206,7 @@ def _scaled(
 
 
 def _usual(pool: Pool) -> tuple[object, ...]:
-    """The calendar of most nodes of the pool: that of those to come, or the commonest."""
+    """The most common calendar of the pool's nodes; new nodes get it too."""
     counted: dict[tuple[object, ...], int] = {}
     for name in pool.nodes:
         windows = pool.windows.get(name, ())
@@ -214,7 +215,7 @@ def _usual(pool: Pool) -> tuple[object, ...]:
 
 
 def _newest_dropped(asks: tuple[Ask, ...], kept: int) -> tuple[Ask, ...]:
-    """The first asks, of `kept` nodes together."""
+    """The oldest requests, up to `kept` nodes together."""
     found = []
     for ask in asks:
         nodes = min(ask.nodes, max(0, kept))
@@ -226,8 +227,8 @@ def _newest_dropped(asks: tuple[Ask, ...], kept: int) -> tuple[Ask, ...]:
 def _told(key: PoolKey, old: PoolScale, new: PoolScale, at: datetime) -> Event:
     where = f"{key[0]}/{key[1]}"
     if new.wanted > old.wanted:
-        text = f"{where} is asked for {new.wanted - old.wanted} more nodes, {new.wanted} in all"
+        text = f"{where} grows by {new.wanted - old.wanted} to {new.wanted} nodes"
         return Event(at, EventReason.POOL_GROWS, text, "", key[0])
     names = ", ".join(sorted(set(new.leaving) - set(old.leaving)))
-    text = f"{where} is let shrink from {old.wanted} to {new.wanted} nodes" + (f": {names}" if names else "")
+    text = f"{where} may shrink from {old.wanted} to {new.wanted} nodes" + (f": {names}" if names else "")
     return Event(at, EventReason.POOL_SHRINKS, text, "", key[0])

@@ -1,6 +1,6 @@
-"""Beside each promise that is published: when the request will likely start. Pure.
+"""The likely start, recorded with each published promise. Pure.
 
-A forecast is written only together with a promise, never for its own sake: learning alone makes no commit.
+A forecast is written only together with a promise: learning alone causes no commit.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from schemas.status.insights import FirstEstimate, Forecast
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What was drawn for one request, and what it is told."""
+    """The forecast of one request, before and after calibration."""
 
     drawn: Drawn
     forecast: Forecast
@@ -31,7 +31,7 @@ class Expected:
 def with_forecasts(
     facts: Facts, published: MutableMapping[str, GPRStatus], world: Snapshot, planned: Plan
 ) -> None:
-    """Gives those a new forecast, and their first estimate, whose promises are not those of `facts` any more."""
+    """Sets a new forecast, and the first estimate, for the requests whose promises changed since `facts`."""
     fresh = [key for key in planned.placements if _is_fresh(facts.requests.get(key), published.get(key))]
     if fresh:
         found = expected(facts, published, world, planned, fresh)
@@ -48,7 +48,7 @@ def _is_fresh(old: GPRStatus | None, new: GPRStatus | None) -> bool:
 def expected(
     facts: Facts, requests: Mapping[str, GPRStatus], world: Snapshot, planned: Plan, keys: list[str]
 ) -> dict[str, Expected]:
-    """What is expected of these waiting requests; nothing while there is too little to learn from."""
+    """Forecasts of these waiting requests; empty if there are too few data."""
     if not facts.ended:
         return {}
     known = lesson(facts, world)
@@ -66,7 +66,7 @@ def _told(known: Lesson, status: GPRStatus, one: Drawn, plan: tuple[Snapshot, in
 
 
 def forecast(said: Drawn, known: Lesson) -> Forecast:
-    """As it is written."""
+    """The forecast as recorded."""
     return Forecast(
         p10=instant(said.p10), p50=instant(said.p50), p90=instant(said.p90), learnt_from=known.requests
     )

@@ -1,4 +1,4 @@
-"""What the planner may learn from: requests that are over, those that run and those that wait. Pure."""
+"""What forecasts learn from: finished, running and waiting requests. Pure."""
 
 from __future__ import annotations
 
@@ -21,25 +21,27 @@ from schemas.status.insights import EndedRecord
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """What is known of the past, ready to be used."""
+    """Statistics of the past, ready to use."""
 
     learnt: Learnt
     habits: Mapping[int, Habit]
 
     @property
     def requests(self) -> int:
-        """How many requests that ran and ended it was learnt from."""
+        """Number of completed requests it was learned from."""
         return sum(not one.is_open for one in self.learnt.past.released)
 
 
 def is_enough(facts: Facts) -> bool:
-    """True if so many requests ran and ended that anything can be expected. Costs the rows of the last days once."""
+    """True if enough requests have completed for a forecast. Reads the rows of the last days once."""
     ended = (one for record in facts.ended.values() for one in _ended(record))
     return sum(one.start is not None for one in ended) >= LEAST
 
 
 def lesson(facts: Facts, world: Snapshot) -> Lesson:
-    """All that the committed facts teach. Costs the rows of the last days once, and what lives each time."""
+    """The statistics from the committed facts. Reads the rows of the last days once, and the live requests
+    each time.
+    """
     rows = tuple(_ended(record) for _, record in sorted(facts.ended.items()))
     ended = [one for day in rows for one in day][-MOST_LEARNT:]
     released = (
@@ -62,7 +64,7 @@ def _ended(record: EndedRecord) -> tuple[Ended, ...]:
 
 @lru_cache(maxsize=64)
 def _read(rows: tuple[str, ...]) -> tuple[Ended, ...]:
-    """The rows of one day, those that somebody broke left out."""
+    """The rows of one day, without unreadable ones."""
     return tuple(one for row in rows if (one := ended_of(row)) is not None)
 
 
@@ -71,7 +73,7 @@ def _arrived(one: Ended) -> Arrived:
 
 
 def _running(facts: Facts, world: Snapshot) -> Iterator[Released]:
-    """Who holds nodes: they use more of their time than by now."""
+    """Running requests: each will use more of its time than it has by now."""
     for key, status in live(facts.requests).items():
         lease = world.leases.get(key)
         pool = None if lease is None else world.pools.get(lease.pool)
@@ -83,7 +85,7 @@ def _running(facts: Facts, world: Snapshot) -> Iterator[Released]:
 
 
 def _living(facts: Facts, world: Snapshot) -> list[Arrived]:
-    """Who waits or runs has arrived, too."""
+    """Waiting and running requests also count as arrivals."""
     found = []
     for key, status in live(facts.requests).items():
         request, lease = world.requests.get(key), world.leases.get(key)
@@ -105,7 +107,7 @@ def _outcome(one: Ended) -> Outcome | None:
 
 
 def _living_outcomes(facts: Facts) -> list[Outcome]:
-    """Of those that run, and of those that wait until now."""
+    """Outcomes of running requests, and of those still waiting."""
     found = []
     for status in live(facts.requests).values():
         first = first_of(status)

@@ -1,11 +1,11 @@
-"""Which pools serve a waiting request now, and which only when the wait elsewhere is too long. Pure.
+"""Which pools serve a waiting request now, and which only if the wait elsewhere is too long. Pure.
 
-Beside what fits and what is allowed: bounds per month that bar pools, what a request prefers, and clusters marked
-burst with their own GPU-hours of a month, for all slices together.
+Besides fit and permission: monthly limits that exclude pools, a request's preference, and burst clusters with
+a monthly GPU-hour limit shared by all slices.
 
-Held by tests/reconciler/planning/test_pool_choice.py and tests/cases/reconciler/burst.yaml: what is used of a burst
-cluster, and promised there, is never beyond its hours of a month; nobody keeps hours there who would not be served
-there.
+Held by tests/reconciler/planning/test_pool_choice.py and tests/cases/reconciler/burst.yaml: usage plus
+promises in a burst cluster never exceed its hours of a month; a request reserves hours there only if it would
+be served there.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from schemas.status.gpr_status import GPRStatus, Phase
 
 @dataclass(frozen=True, slots=True)
 class Offering:
-    """What all choices of one instant share. `shut` has the burst clusters without hours left, by request."""
+    """What all choices at one time share. `shut` has the burst clusters without remaining hours, by request."""
 
     wanted: Wanted
-    pools: Pools  # with the health of their nodes
+    pools: Pools  # with their nodes' health
     now: int
     bursts: Bursts
     shut: Mapping[str, frozenset[str]]
 
     def of(self, key: str, status: GPRStatus, promise: Promise | None) -> Choice:
-        """The pools that serve a request of a slice that is there; managed ones before those only observed."""
+        """The pools that serve a request of an existing slice; managed ones before observed ones."""
         open_ = open_pools(status, self.wanted)
         shut = self.shut.get(key, frozenset())
         return self.among(status.accepted_spec, tuple(k for k in open_ if k[0] not in shut), promise, status)
@@ -52,7 +52,7 @@ class Offering:
         promise: Promise | None = None,
         status: GPRStatus | None = None,
     ) -> Choice:
-        """The same of any pools; without a status as if it were filed now."""
+        """The same for any pools; without a status as if filed now."""
         managed = tuple(key for key in usable if not self.wanted.pools[key].observed)
         left = None if status is None else lease_duration(status)
         asks = Choosing(spec, since(spec, status, self.now), promise, left)
@@ -60,7 +60,7 @@ class Offering:
 
 
 def open_pools(status: GPRStatus, wanted: Wanted) -> tuple[PoolKey, ...]:
-    """Pools that a waiting request may use, by its approval or without, and whose hours its slice has not taken."""
+    """Pools a waiting request may use, with or without an approval, if its slice has hours left there."""
     spec = status.accepted_spec
     limit = None if status.approval is None else status.approval.limit
     usable = usable_pools(spec, wanted.slices[spec.slice], wanted.project, wanted.pools, limit)
@@ -69,7 +69,7 @@ def open_pools(status: GPRStatus, wanted: Wanted) -> tuple[PoolKey, ...]:
 
 
 def since(spec: RequestSpec, status: GPRStatus | None, now: int) -> int:
-    """From when a wait counts (see `waits_since`); now where nobody recorded when it was filed."""
+    """The start of its wait (see `waits_since`); `now` if its filing time is not recorded."""
     if status is not None and seconds(status.filed_at) > 0:
         return seconds(waits_since(status))
     return max(now, 0 if spec.not_before is None else seconds(spec.not_before))
@@ -77,15 +77,16 @@ def since(spec: RequestSpec, status: GPRStatus | None, now: int) -> int:
 
 NOBODY: Mapping[str, Placement] = MappingProxyType({})
 PASSES = 4
-"""Plans that say who would be served in a burst cluster whose hours are short; after so many the last one counts."""
+"""Plans made to find who would be served in a burst cluster short of hours; after these the last one counts.
+"""
 
 
 def offering(
     wanted: Wanted, facts: Facts, pools: Pools, placed: Mapping[str, Placement] = NOBODY
 ) -> Offering:
-    """What choices at `facts.at` share. Costs the requests that wait, where a burst cluster's hours are bounded.
+    """What choices at `facts.at` share. O(waiting requests) if a burst cluster has limited hours.
 
-    Whoever is promised nodes of such a cluster has its hours, then those `placed` there, then whoever else may go.
+    Requests promised nodes of such a cluster get its hours first, then those `placed` there, then others.
     """
     bursts = {name: spec.burst for name, spec in wanted.clusters.items() if spec.burst is not None}
     shut: dict[str, frozenset[str]] = {}
@@ -99,9 +100,11 @@ def offering(
 def contended(
     everyone: Offering, facts: Facts, planned: Callable[[Offering], Mapping[str, Placement]]
 ) -> Offering:
-    """Where hours are short, the same with those first who would be served there: others have no use for them.
+    """If hours are short: the same, with requests first that would be served there; others cannot use the
+    hours.
 
-    `planned` gives the placements of a plan with that offering. Costs a plan or two, and none where hours are enough.
+    `planned` gives the placements of a plan with that offering. Costs one or two plans, none if hours
+    suffice.
     """
     found, shut = everyone, dict[str, frozenset[str]]()
     for _ in range(PASSES if everyone.shut else 0):
@@ -119,7 +122,10 @@ def contended(
 def remembered(
     everyone: Offering, facts: Facts, planned: Callable[[Offering], Mapping[str, Placement]]
 ) -> Offering:
-    """As `contended`; costs no plan where nothing but the time is another than when it was found out last."""
+    """As `contended`, but costs no plan if only the clock changed since the last result.
+
+    Worth it by `benchmarks.cycle`: without it, cycles cost 2.7 times as much while a burst cluster is short of hours.
+    """
     memory = everyone.wanted.worked_out
     known = memory.get(_SHORT)
     if isinstance(known, _Found) and known.holds(everyone, facts):
@@ -131,21 +137,21 @@ def remembered(
 
 
 _SHORT = ""
-"""Where `Wanted.worked_out` keeps what was found out last; no request has this key."""
+"""The key in `Wanted.worked_out` of the last result; no request has this key."""
 LOOK_AGAIN = timedelta(minutes=5)
-"""Time alone may change who would be served where, a little: as in `reconciler.deciding.failed_attempts`."""
+"""Time alone slightly changes who is served where: as in `reconciler.deciding.failed_attempts`."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What was found out of hours that are short, and of which world."""
+    """The result for short hours, and its inputs."""
 
     everyone: Offering
     facts: Facts
     shut: Mapping[str, frozenset[str]]
 
     def holds(self, everyone: Offering, facts: Facts) -> bool:
-        """Whether nothing but the time is another. Costs a glance at each request."""
+        """True if only the clock changed. O(requests)."""
         old, was, wanted = self.facts, self.everyone.wanted, everyone.wanted
         return (
             abs(facts.at - old.at) < LOOK_AGAIN
@@ -160,9 +166,9 @@ class _Found:
 def shut_now(
     spec: RequestSpec, wanted: Wanted, facts: Facts, placed: Mapping[str, Placement]
 ) -> frozenset[str]:
-    """Burst clusters that a request which is filed now would not get: it is too long, or their hours are taken.
+    """Burst clusters closed to a request filed now: it is too long for them, or their hours are used up.
 
-    `placed` are the placements of those that wait already.
+    `placed` are the placements of the waiting requests.
     """
     found = set()
     for name, cluster in wanted.clusters.items():
@@ -182,29 +188,29 @@ def shut_now(
 
 
 def has_bounded_hours(wanted: Wanted) -> bool:
-    """Whether some burst cluster's hours of a month have a bound."""
+    """True if some burst cluster has a monthly limit of hours."""
     bursts = (spec.burst for spec in wanted.clusters.values())
     return any(burst is not None and burst.gpu_hours_per_month is not None for burst in bursts)
 
 
 @dataclass(frozen=True, slots=True)
 class _Asks:
-    """A request that waits, may go to a burst cluster and is not promised nodes there; `hours` is the most it adds."""
+    """A waiting request without a promise that may use a burst cluster; `hours` is the most it would add."""
 
     is_placed: bool
-    has_other: bool  # a start elsewhere within the wait
+    has_other: bool  # it has a start elsewhere within the burst wait
     filed_at: datetime
     key: str
     hours: float
 
     def turn(self) -> tuple[bool, bool, datetime, str]:
-        """Who would be served there comes first, then who needs it, then who was filed first."""
+        """Requests that would be served there first, then those that need it, then by filing time."""
         return (not self.is_placed, self.has_other, self.filed_at, self.key)
 
 
 @dataclass(frozen=True, slots=True)
 class _Asking:
-    """Hours of this month that are used or promised in a burst cluster, and who else asks for some."""
+    """Hours of this month used or promised in a burst cluster, and the requests for more."""
 
     taken: float
     waiting: tuple[_Asks, ...]
@@ -231,7 +237,7 @@ def _asking(cluster: str, wanted: Wanted, facts: Facts, placed: Mapping[str, Pla
 
 
 def _waiting(wanted: Wanted, facts: Facts) -> Iterator[tuple[str, GPRStatus]]:
-    """Who is planned: those in the queue, and those that make room and come back."""
+    """The planned requests: the queued ones, and the evicted ones that return."""
     for key, status in live(facts.requests).items():
         if status.accepted_spec.slice not in wanted.slices:
             continue
@@ -242,7 +248,7 @@ def _waiting(wanted: Wanted, facts: Facts) -> Iterator[tuple[str, GPRStatus]]:
 
 
 def _shut_out(most: int, asking: _Asking) -> list[str]:
-    """Who finds no hours left there."""
+    """The requests that find no hours left there."""
     taken, out = asking.taken, []
     for one in sorted(asking.waiting, key=_Asks.turn):
         if taken + one.hours > most + SLACK:
@@ -260,12 +266,12 @@ def _taken(cluster: str, wanted: Wanted, facts: Facts) -> float:
 
 
 def _counted(status: GPRStatus, rest: timedelta, cluster: str, known: tuple[Wanted, Facts]) -> float:
-    """What is counted as held there already of the rest of a request that makes room."""
+    """The hours already counted there for the remaining time of an evicted request."""
     wanted, facts = known
     found = rest_under_way(status, rest, month_of(facts.at), wanted)
     return found.gpu_hours if found is not None and found.cluster == cluster else 0.0
 
 
 def _most_hours(keys: Iterable[PoolKey], spec: RequestSpec, duration: timedelta, wanted: Wanted) -> float:
-    """Of a lease in that one of these pools in which it takes the most; 0 for none."""
+    """The hours of a lease in the one of these pools where it uses most; 0 without pools."""
     return hours(spec.nodes, max((wanted.pools[key].gpus_per_node for key in keys), default=0), duration)

@@ -1,7 +1,8 @@
-"""The place of a request in the queue: what its rank reads once, when it is filed, and who takes a place now. Pure.
+"""The queue position of a request: the inputs of its rank, read when it is filed, and who gets a new position
+now. Pure.
 
-What its slice used and asked for is read when a request is filed or asks for more or something else, and kept from
-then on: by approvals, moves, requeues. What follows from it and from waiting is worked out and never written.
+Its slice's usage and open requests are read when it is filed or asks for more or something else, and kept
+through approvals, moves and requeues. What follows from them and from waiting is computed, never stored.
 
 Held by tests/reconciler/planning/test_queue_place.py and tests/cases/reconciler/fairness.yaml.
 """
@@ -31,7 +32,9 @@ from schemas.status.gpr_status import HOLDING, WAITING, GPRStatus, Phase, Place
 
 
 def placed(before: Facts, after: Facts, wanted: Wanted) -> Facts:
-    """`after` with a place for whoever was filed since `before`, or asks for more or something else."""
+    """`after` with a position for requests filed, or changed to ask for more or something else, since
+    `before`.
+    """
     fresh = _takers(before, after)
     if not fresh:
         return after
@@ -57,7 +60,7 @@ def _takers(before: Facts, after: Facts) -> list[str]:
 
 
 def _places(facts: Facts, wanted: Wanted, fresh: Collection[str]) -> dict[str, Place]:
-    """The places of these requests as they are read now."""
+    """The positions of these requests, read now."""
     fairness = wanted.project.scheduling.fairness
     if fairness is None:
         return {}
@@ -81,9 +84,9 @@ def _places(facts: Facts, wanted: Wanted, fresh: Collection[str]) -> dict[str, P
 def _places_in(
     waiting: Iterable[Demand], used: float, fresh: Collection[str], facts: Facts, fairness: Fairness
 ) -> dict[str, Place]:
-    """The fresh places of one slice: none is better than what its requests filed before have by now.
+    """New positions in one slice: none is better than those of its requests filed earlier.
 
-    Else a slice that cancels what it filed first would push its own promises back with what it files next.
+    Otherwise a slice that cancels its first request would delay its own promises with the next one.
     """
     found, least = {}, 0.0
     for key, hours in ahead(waiting):
@@ -98,7 +101,7 @@ def _places_in(
 
 
 def unfiled(key: str, spec: RequestSpec, filed_at: int, facts: Facts, wanted: Wanted) -> RankInputs:
-    """What the rank would read of a request that nobody filed yet, had it been filed at that instant."""
+    """The rank's inputs for a request not filed yet, as if filed at that instant."""
     place = place_of_unfiled(key, spec, filed_at, facts, wanted)
     return unfiled_at(place, (key, spec, filed_at), wanted, facts.at)
 
@@ -106,7 +109,7 @@ def unfiled(key: str, spec: RequestSpec, filed_at: int, facts: Facts, wanted: Wa
 def place_of_unfiled(
     key: str, spec: RequestSpec, filed_at: int, facts: Facts, wanted: Wanted
 ) -> Place | None:
-    """The place that it would take; the same whatever it asks for, where everybody else was filed before it."""
+    """The position it would get; independent of its spec if all others were filed before it."""
     among = replace(facts, requests={**live(facts.requests), key: _unfiled(spec, filed_at)})
     return _places(among, wanted, {key}).get(key)
 
@@ -114,7 +117,7 @@ def place_of_unfiled(
 def unfiled_at(
     place: Place | None, asked: tuple[str, RequestSpec, int], wanted: Wanted, now: datetime
 ) -> RankInputs:
-    """The standing of a request in a place that is known; `asked`: its key, what it asks for, when it was filed."""
+    """The rank's inputs for a known position; `asked`: its key, spec and filing time."""
     key, spec, filed_at = asked
     status = _unfiled(spec, filed_at).edited(place=place)
     return standing(key, status, gpus_per_node(spec, wanted), wanted, now)
@@ -127,14 +130,14 @@ def _unfiled(spec: RequestSpec, filed_at: int) -> GPRStatus:
 
 
 def scale_of(slice_: str, wanted: Wanted, fairness: Fairness) -> Scale:
-    """By what a slice's use is measured; one whose manifest is gone weighs 1."""
+    """The scale for a slice's usage; a slice without a manifest has weight 1."""
     found = wanted.slices.get(slice_)
     weight = 1.0 if found is None else found.weight
     return Scale(weight, fairness.step, fairness.half_life.total_seconds())
 
 
 def _used(facts: Facts, slice_: str, fairness: Fairness) -> float:
-    """GPU-hours of leases that ended, each decayed until now."""
+    """GPU-hours of ended leases, each decayed until now."""
     record = facts.usage.get(slice_)
     if record is None or record.at is None:
         return 0.0
@@ -157,9 +160,9 @@ def _held(status: GPRStatus, wanted: Wanted, now: datetime, fairness: Fairness) 
 
 
 def standing(key: str, status: GPRStatus, gpus: int, wanted: Wanted, now: datetime) -> RankInputs:
-    """What the rank reads of a request whose nodes have so many GPUs each, at `now`."""
+    """The rank's inputs at `now`, for nodes with this many GPUs each."""
     spec, filed_at, policy = status.accepted_spec, seconds(status.filed_at), wanted.project.scheduling
-    waited = seconds(now) - filed_at if filed_at > 0 else 0  # 0: nobody recorded when it was filed
+    waited = seconds(now) - filed_at if filed_at > 0 else 0  # 0: filing time not recorded
     boost = 0 if policy.ageing is None else aged(spec.priority, waited - _idle(status), policy.ageing)
     if status.displaced_count >= policy.max_displacements:
         boost, part, length = max(boost, _protection(spec, wanted)), PROTECTED, 0
@@ -171,14 +174,16 @@ def standing(key: str, status: GPRStatus, gpus: int, wanted: Wanted, now: dateti
 
 
 def _idle(status: GPRStatus) -> int:
-    """Seconds since it was filed in which it did not want to start yet: they are no wait."""
-    if status.accepted_spec.not_before is None and status.waits_from is None:  # as nearly all
+    """Seconds since filing during which its `notBefore` was in the future: these do not count as waiting."""
+    if status.accepted_spec.not_before is None and status.waits_from is None:  # true for nearly all
         return 0
     return seconds(waits_since(status)) - seconds(status.filed_at)
 
 
 def _protection(spec: RequestSpec, wanted: Wanted) -> int:
-    """To the last priority of its band, or of its slice where that is lower: what nobody there may ask for."""
+    """Protected up to the top priority of its band, or of its slice if lower: no request there can ask for
+    more.
+    """
     slice_ = wanted.slices.get(spec.slice)
     room = room_in_band(spec.priority)
     return room if slice_ is None else max(0, min(room, slice_.limits.max_priority - spec.priority))
@@ -192,7 +197,7 @@ def _share(status: GPRStatus, waited: int, wanted: Wanted, fairness: Fairness | 
 
 
 def standings(requests: Mapping[str, GPRStatus], wanted: Wanted, now: datetime) -> dict[str, RankInputs]:
-    """What the rank reads of each of these at `now`."""
+    """The rank's inputs of each of these at `now`."""
     reads_gpus = wanted.project.scheduling.order == "shortest-service"
     return {
         key: standing(key, s, gpus_per_node(s.accepted_spec, wanted) if reads_gpus else 0, wanted, now)
@@ -201,7 +206,7 @@ def standings(requests: Mapping[str, GPRStatus], wanted: Wanted, now: datetime) 
 
 
 def latest_of(status: GPRStatus, policy: Scheduling) -> int:
-    """The instant past which no request of its band that was filed later may push it; FOREVER: there is none."""
+    """The time after which no later-filed request of its band may delay it; FOREVER: none."""
     place = status.place
     if policy.max_wait_multiple is None or place is None or place.first_come is None:
         return FOREVER
@@ -211,9 +216,9 @@ def latest_of(status: GPRStatus, policy: Scheduling) -> int:
 def with_first_come(
     requests: Mapping[str, GPRStatus], anew: Iterable[str], world: Snapshot, policy: Scheduling
 ) -> Records:
-    """`requests` in which those that take a place now know when first come, first served would start them.
+    """`requests`, with first-come-first-served start times for those that get a position now.
 
-    Costs one plan from nothing when there are such requests and the project bounds waits, and nothing otherwise.
+    Costs one plan from an empty state if there are such requests and the project bounds waits, else nothing.
     """
     found = records(requests)
     fresh = [] if policy.max_wait_multiple is None else [k for k in sorted(anew) if _is_unread(found.get(k))]
@@ -235,11 +240,12 @@ def _is_unread(status: GPRStatus | None) -> bool:
 
 
 def asked_anew(before: Facts, after: Facts, wanted: Wanted) -> frozenset[str]:
-    """Who waits in `after` and took the place since `before`: filed, approved, requeued, asking for more, or let past.
+    """Requests waiting in `after` that got their position since `before`: filed, approved, requeued, changed,
+    or moved ahead.
 
-    A move by an admin is a re-reading of the rank: whoever is ahead of somebody because of it plans anew. Whoever was
-    outside of what its slice may have, and is no more, is planned as if it had just come. Whoever comes back after
-    making room has the start that it was told, and takes nobody else's.
+    An admin's move changes the rank: requests that get ahead by it are planned as new. So are requests that
+    were outside their slice's limits and no longer are. An evicted request that returns has its promised
+    start, and takes no other's.
     """
     return (
         frozenset(let_past(before, after, wanted))
@@ -259,7 +265,7 @@ def asked_anew(before: Facts, after: Facts, wanted: Wanted) -> frozenset[str]:
 
 
 def _let_in(before: Facts, after: Facts, wanted: Wanted) -> frozenset[str]:
-    """Who waited outside of the limits of its slice, and does not break one any more."""
+    """Requests that were outside their slice's limits and no longer violate them."""
     return frozenset(
         key
         for key, old in live(before.requests).items()
@@ -273,7 +279,7 @@ def _let_in(before: Facts, after: Facts, wanted: Wanted) -> frozenset[str]:
 
 
 def moved(before: Facts, after: Facts) -> frozenset[str]:
-    """Requests that waited and wait, and that an admin moved among those of their priority."""
+    """Waiting requests that an admin moved within their priority."""
     return frozenset(
         key
         for key in changed(before.requests, after.requests)
@@ -285,9 +291,9 @@ def moved(before: Facts, after: Facts) -> frozenset[str]:
 
 
 def let_past(before: Facts, after: Facts, wanted: Wanted) -> dict[str, str]:
-    """Requests that are ahead of others because an admin moved one of the two, with the request that was moved.
+    """Requests that are ahead of others because an admin moved one of the two, with the moved request.
 
-    Not because time passed meanwhile.
+    Not if the passing of time is the reason.
     """
     by_admin = moved(before, after)
     if not by_admin:
@@ -303,7 +309,7 @@ def let_past(before: Facts, after: Facts, wanted: Wanted) -> dict[str, str]:
 
 
 def _keeps_place(old: GPRStatus, new: GPRStatus) -> bool:
-    """Whether it waited and waits, and nothing but a move can have changed its place."""
+    """True if it waited and still waits, and only a move can have changed its position."""
     return (
         old.phase is Phase.QUEUED
         and new.phase is Phase.QUEUED

@@ -1,9 +1,9 @@
-"""A project's reserve: nodes of a pool that nobody is planned on, and what draws on them. Pure.
+"""A project's reserve: nodes of a pool on which no request is planned, and what draws on them. Pure.
 
-Extensions and replacements are served from the reserve. What a lease holds beyond the time it was planned with, and
-each node that is out of service or in maintenance, makes it smaller for as long as that is so, and nobody else notices;
-what is left of it stays free. All of it follows from committed facts, and the passing of time alone changes nothing.
-Held by tests/reconciler/planning/test_reserve.py and tests/cases/reconciler/reserve.yaml.
+Extensions and replacements are served from the reserve. Lease time beyond the planned time, and each node out
+of service or in maintenance, reduces the reserve for that time, without affecting other requests; what
+remains of it stays free. All of this follows from committed facts; time alone changes nothing. Held by
+tests/reconciler/planning/test_reserve.py and tests/cases/reconciler/reserve.yaml.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from schemas.reading.units import seconds
 from schemas.status.gpr_status import GPRStatus
 
 Draw = tuple[int, int, int]
-"""So many nodes on [begin, end), as (begin, end, nodes)."""
+"""Nodes drawn during [begin, end), as (begin, end, nodes)."""
 
 
 def with_reserve(
     pools: Mapping[PoolKey, Pool], leases: Mapping[str, Lease], wanted: Wanted, facts: Facts
 ) -> dict[PoolKey, Pool]:
-    """The pools less what the project keeps of them; of two entries for one pool both count."""
+    """The pools minus their reserve; two entries for one pool add up."""
     found = dict(pools)
     kept: dict[PoolKey, int] = {}
     for entry in wanted.project.scheduling.reserve:
@@ -42,7 +42,7 @@ def with_reserve(
 
 
 def reserved(world: Snapshot, wanted: Wanted, facts: Facts) -> Snapshot:
-    """The world with its reserve as its leases leave it."""
+    """The snapshot with the reserve that its leases leave."""
     if not wanted.project.scheduling.reserve:
         return world
     pools = with_reserve(world.pools, world.leases, wanted, facts)
@@ -50,7 +50,7 @@ def reserved(world: Snapshot, wanted: Wanted, facts: Facts) -> Snapshot:
 
 
 def left_over(kept: int, draws: Iterable[Draw]) -> Iterator[Withheld]:
-    """What stays withheld when, of so many nodes, of which each of these draws takes its own as far as they go."""
+    """When how many of the kept nodes remain withheld after these draws."""
     steps: dict[int, int] = {0: 0}
     for begin, end, nodes in draws:
         steps[max(0, begin)] = steps.get(max(0, begin), 0) - nodes
@@ -67,16 +67,16 @@ def left_over(kept: int, draws: Iterable[Draw]) -> Iterator[Withheld]:
 
 
 def _out(pool: Pool, leases: Mapping[str, Lease]) -> Iterator[Draw]:
-    """Its nodes that serve nobody new: for their health, because somebody else has taken them, or in maintenance.
+    """Its nodes that serve no new request: unhealthy, taken by others, or in maintenance.
 
-    One that is still under a lease when its maintenance begins is missed from the end of that lease on.
+    If a node's lease overlaps the beginning of its maintenance, the draw begins at the end of that lease.
     """
     held = {
         node: lease.held_until for lease in leases.values() for node in lease.nodes if lease.pool == pool.key
     }
     alike: dict[
         tuple[int, int], tuple[tuple[Window, ...], int, int]
-    ] = {}  # by identity: most share one calendar
+    ] = {}  # by identity: most nodes share one calendar
     for node, windows in pool.windows.items():
         until = held.get(node, 0)
         _, _, count = alike.get((id(windows), until), (windows, until, 0))
@@ -85,7 +85,8 @@ def _out(pool: Pool, leases: Mapping[str, Lease]) -> Iterator[Draw]:
         for window in windows:
             if window == ALWAYS[0]:
                 yield (0, FOREVER, count)
-            elif window.begin > 0 and until < window.end:  # one that begins at 0 is a lease of another pool
+            # A window that begins at 0 is a lease of another pool.
+            elif window.begin > 0 and until < window.end:
                 yield (max(window.begin, until), window.end, count)
 
 
@@ -99,7 +100,7 @@ def _draws(pool: PoolKey, leases: Mapping[str, Lease], facts: Facts) -> Iterator
 
 
 def _planned_until(status: GPRStatus, lease: Lease) -> int | None:
-    """Until when its nodes were its own when they were planned, drain included; None: not known, or nothing beyond."""
+    """The end of its nodes' planned time, drain included; None: unknown, or not exceeded."""
     if status.start_time is None or queues_again(status):
         return None
     return seconds(status.start_time + lease_duration(status)) + lease.held_until - lease.end

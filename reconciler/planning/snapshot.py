@@ -1,7 +1,7 @@
-"""From documents, statuses and node records to the planner's `Snapshot`. Pure.
+"""Builds the planner's `Snapshot` from documents, statuses and node records. Pure.
 
-The same function builds the world as last committed and as it is now, so that what differs between the two is what
-happened, and every cause of a slip can be tried by undoing it.
+The same function builds the snapshot as committed and as of now, so that the difference between the two is
+what happened, and every cause of a slip can be tested by undoing it.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from schemas.status.gpr_status import GPRStatus, NodeState, Phase
 def build_snapshot(
     wanted: Wanted, facts: Facts, seen: Seen | None, anew: Collection[str] | None = None
 ) -> Snapshot:
-    """The planner's world at `facts.at`; `seen` None: as committed, with no look at workloads.
+    """The planner's snapshot at `facts.at`; `seen` None: as committed, without workloads.
 
-    `anew` are the requests that take a place now (see `placing.asked_anew`): no promise binds them, and only they
-    may push others aside; None: everyone without a promise may.
+    `anew` are the requests that take a queue position now (see `placing.asked_anew`): no promise binds them,
+    and only they may displace others; None: all without a promise may.
     """
     pools, leases = pools_and_leases(wanted, facts)
     ready = slices_with_waiting_pods(seen)
@@ -58,7 +58,7 @@ def build_snapshot(
 def returning_requests(
     leaving: Mapping[str, GPRStatus], wanted: Wanted, facts: Facts, world: Snapshot
 ) -> dict[str, Request]:
-    """Those that make room, as they are planned for the rest of their time while they still hold nodes."""
+    """Evicted requests, planned for their remaining time while they still hold nodes."""
     look = _Look(None, facts.at, offering(wanted, facts, world.pools))
     found = ((key, _returning(key, status, wanted, look)) for key, status in leaving.items())
     return {key: request for key, request in found if request is not None}
@@ -73,7 +73,7 @@ def _returning(key: str, status: GPRStatus, wanted: Wanted, look: _Look) -> Requ
     request = None if found is None else _request(key, found[0], wanted, look)
     if found is None or request is None:
         return None
-    if is_overdue(status, drain, look.now):  # its promise stands while it can, and it finds no other
+    if is_overdue(status, drain, look.now):  # it keeps its promise while possible, but gets no other one
         start = None if request.promise is None else request.promise.start
         return None if start is None else replace(request, not_before=max(request.not_before, start))
     prepare = max((wanted.pools[pool].prepare for pool in request.pools), default=0)
@@ -82,7 +82,7 @@ def _returning(key: str, status: GPRStatus, wanted: Wanted, look: _Look) -> Requ
 
 
 def pools_and_leases(wanted: Wanted, facts: Facts) -> tuple[dict[PoolKey, Pool], dict[str, Lease]]:
-    """The pools at `facts.at`, and the leases that hold nodes of them."""
+    """The pools at `facts.at`, and the leases that hold their nodes."""
     leases = {
         key: lease
         for key, status in holders(facts.requests).items()
@@ -99,7 +99,7 @@ def _as_asked(request: Request, anew: bool) -> Request:
 
 
 def lease_of(key: str, status: GPRStatus, wanted: Wanted, facts: Facts) -> Lease | None:
-    """The nodes a request holds; those of a lease that is over count until they are clean or overdue."""
+    """The nodes a request holds; after its lease they count until they are clean or overdue."""
     held = status.assignment
     start = status.start_time or status.estimated_start_time
     end = counted_end(status) or status.estimated_end_time
@@ -134,7 +134,7 @@ def _is_dirty(facts: Facts, cluster: str, node: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What all waiting requests are looked at with; `ready`: slices in which a pod waits, None: nobody looked."""
+    """What all waiting requests are judged with; `ready`: slices with a pending GPU pod, None: unknown."""
 
     ready: frozenset[str] | None
     now: datetime
@@ -143,7 +143,7 @@ class _Look:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What was made of a request, and from what; the same as long as that is the same and the time within bounds."""
+    """A cached request with its inputs; valid while these are the same and the time is within limits."""
 
     made_from: tuple[object, ...]
     shut: frozenset[str]
@@ -153,11 +153,13 @@ class _Known:
 
 
 STEADY = timedelta(minutes=10)
-"""How far ahead it is looked whether what a rank reads of a request stays as it is."""
+"""How far ahead a request's rank is checked for changes."""
 
 
 def _steady_until(request: Request | None, status: GPRStatus, wanted: Wanted, look: _Look) -> int:
-    """Until when waiting adds nothing to it; what waiting adds only grows, so that equal ends are equal all between."""
+    """Until when waiting adds nothing to its rank; the addition only grows, so equal end points mean no
+    change in between.
+    """
     later = look.now + STEADY
     is_steady = (
         request is not None and _is_plain(status, look) and _at(request, status, wanted, later) is request
@@ -168,7 +170,7 @@ def _steady_until(request: Request | None, status: GPRStatus, wanted: Wanted, lo
 def _known_request(
     key: str, status: GPRStatus, wanted: Wanted, look: _Look, anew: Collection[str] | None
 ) -> Request | None:
-    """The request as it is planned; the very object of the last time when nothing that it is made from differs."""
+    """The request for the planner; the same object as the last time if none of its inputs differ."""
     if status.phase is not Phase.QUEUED:
         return None
     spec = status.accepted_spec
@@ -195,13 +197,13 @@ _NOWHERE: frozenset[str] = frozenset()
 
 
 def _is_plain(status: GPRStatus, look: _Look) -> bool:
-    """Whether the pools that come last follow from what it is made from, not from what is sound now nor the clock."""
+    """True if its burst pools follow from its cached inputs, not from node health or the clock."""
     is_dated = not look.offering.bursts or seconds(status.filed_at) > 0
     return status.accepted_spec.prefer == "earliest" and is_dated
 
 
 def _at(request: Request, status: GPRStatus, wanted: Wanted, now: datetime) -> Request:
-    """With what waiting adds by now."""
+    """With the priority gained by waiting until now."""
     pools = request.pools
     gpus = wanted.pools[pools[0]].gpus_per_node if pools else status.accepted_spec.gpus_per_node
     place = standing(request.key, status, gpus, wanted, now)
@@ -260,7 +262,7 @@ def promise_of(status: GPRStatus) -> Promise | None:
 
 
 def slices_with_waiting_pods(seen: Seen | None) -> frozenset[str] | None:
-    """Slices in which a GPU workload is pending; None when nobody looked."""
+    """Slices with a pending GPU workload; None if unknown."""
     if seen is None:
         return None
     return frozenset(
@@ -269,7 +271,7 @@ def slices_with_waiting_pods(seen: Seen | None) -> frozenset[str] | None:
 
 
 def leased_nodes(facts: Facts) -> dict[NodeKey, str]:
-    """Which request (by uid) each node belongs to, as committed."""
+    """The request (uid) that each node belongs to, as committed."""
     return {
         (status.assignment.cluster, node): status.uid
         for status in holders(facts.requests).values()
@@ -279,7 +281,7 @@ def leased_nodes(facts: Facts) -> dict[NodeKey, str]:
 
 
 def stray_nodes(facts: Facts, seen: Seen) -> frozenset[NodeKey]:
-    """Nodes that a cluster shows with a lease nobody has: not clean, whatever the reason."""
+    """Nodes with a lease in the cluster that no request has: not clean, whatever the reason."""
     holders = leased_nodes(facts)
     return frozenset(
         (cluster, node.name)
@@ -290,5 +292,5 @@ def stray_nodes(facts: Facts, seen: Seen) -> frozenset[NodeKey]:
 
 
 def at(facts: Facts, now: datetime) -> Facts:
-    """The same facts at another instant."""
+    """The same facts at another time."""
     return replace(facts, at=now)

@@ -1,9 +1,9 @@
-"""The apply half of the loop, run inside of one cluster: what is committed is carried out there and reported.
+"""The applying part of the loop, run inside one cluster: carries out what is committed there and reports.
 
-It decides nothing. Actions follow from the status branch as it was fetched last and from the clock, by the same code
-as in the loop, and bear the stamp of that commit: never of an older one than it acted on before, and an older one of
-another process is refused by the cluster itself. So committed starts and strict ends happen on the second, also while
-the repository is away. Held by tests/reconciler/clusters/test_pulled_world.py.
+It decides nothing. Actions follow from the last fetched status branch and the clock, through the loop's own
+code, and carry that commit's stamp: never an older one than it acted on before, and the cluster refuses an
+older one of another process. So committed starts and strict ends happen on time, even while the repository is
+unreachable. Held by tests/reconciler/clusters/test_pulled_world.py.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ from schemas.errors import EgsError, Fault, UserError
 log = logging.getLogger(__name__)
 
 SHOWN = timedelta(minutes=1)
-"""What was put right is still reported for so long, so that the centre hears of it between two of its looks."""
+"""Repairs are reported for this long, so that the centre sees them between two looks."""
 
 
 @dataclass(slots=True)
 class _Known:
-    """What one process life knows of the cluster; lost in a crash and simply asked again."""
+    """What one process knows of the cluster; lost in a crash and then read again."""
 
     checks: dict[CheckKey, Busy | tuple[CheckResult, ...]] = field(default_factory=dict)
     served: frozenset[LeaseKey] = frozenset()
-    view: ClusterView | None = None  # of the last look
+    view: ClusterView | None = None  # the last one
     mended: dict[Difference, datetime] = field(default_factory=dict)
     done: frozenset[Action] = frozenset()
     hurried: datetime | None = None
@@ -61,7 +61,7 @@ class _Known:
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """One cycle's answers and what it began from."""
+    """One cycle's answers and inputs."""
 
     decided: Decided
     wanted: Wanted
@@ -72,9 +72,9 @@ class _Round:
 
 
 class Applier:
-    """One cluster's hands. `cycle` may be called at any time and as often as one likes."""
+    """Acts for one cluster. `cycle` may be called at any time and any number of times."""
 
-    def __init__(  # noqa: PLR0913 - its parts; what may be left out is given by name
+    def __init__(  # noqa: PLR0913 - its parts; optional arguments are keyword-only
         self,
         store: Store,
         cache: DocumentCache,
@@ -87,10 +87,10 @@ class Applier:
         machines: Machines | None = None,
         clock: Timepiece | None = None,
     ) -> None:
-        """`driver_of` opens the cluster from inside; `may_act` is the election's word, where there is one.
+        """`driver_of` opens the cluster from inside; `may_act` asks the election, if there is one.
 
-        `machines` tells controllers and appliers by their signatures; None: whoever can push is believed.
-        `clock` is read anew after whatever may have taken long; None: time stands still in a cycle.
+        `machines` verifies the signatures of controllers and appliers; None: everyone who can push is
+        believed. `clock` is read again after slow operations; None: time stands still within a cycle.
         """
         self._store, self._cluster, self._settings = store, cluster, settings
         self._time = Timekeeper(settings, clock)
@@ -103,13 +103,13 @@ class Applier:
         self._failures, self._drift, self._notes = ClusterFailures(), Drift(), ClusterNotes()
         self._known = _Known()
         self.hands = Hands(settings, self._failures, lambda _: {}, may_act, clock)
-        """Carries out what is committed while a fetch takes long."""
+        """Carries out what is committed during a long fetch."""
 
     def cycle(self, now: datetime) -> Cycle:
-        """Fetch, read what is committed, look, carry out, report. Raises what a person has to mend first."""
+        """Fetches, reads what is committed, observes, acts, reports. Raises what a person must fix first."""
         self.hands.begin(now)
         done = self._cycle(now)
-        self.hands.end()  # beside the pause after one that failed, rounds go on
+        self.hands.end()  # rounds continue during the pause after a failed cycle
         return done
 
     def _cycle(self, now: datetime) -> Cycle:
@@ -139,7 +139,7 @@ class Applier:
         moment = self._moment(decided, view, now)
         if moment.doubt is not None:
             return self._stand_still(decided, driver, view, moment, reachable)
-        if self._time.has_paused():  # another decision may stand by now
+        if self._time.has_paused():  # there may be a newer decision by now
             reachable = self._fetch()
             decided = self._committed.read(moment.now) or decided
         now = self._time.read_on(moment.now)
@@ -152,7 +152,7 @@ class Applier:
         return replace(self._ended(done, held, now, reachable=reachable), clocks=moment.offsets_s)
 
     def _elected(self) -> bool:
-        """The election's word; whoever is elected anew takes the branch from whoever was before."""
+        """The election's answer; a newly elected process takes the branch from its predecessor."""
         before, self._is_elected = self._is_elected, self._may_act()
         if self._is_elected and not before:
             self._bulletin.begin()
@@ -169,7 +169,7 @@ class Applier:
         spec = wanted.manifests.get(self._cluster)
         if spec is None:
             raise UserError(
-                f"main has no clusters/{self._cluster}.yaml; check --cluster, or add the manifest",
+                f"main has no clusters/{self._cluster}.yaml; correct --cluster, or add the document",
                 "UnknownCluster",
             )
         if spec.access is None or not spec.access.pull:
@@ -188,7 +188,7 @@ class Applier:
     # -- the time --------------------------------------------------------------------------------------------
 
     def _moment(self, decided: Decided, view: ClusterView, now: datetime) -> Moment:
-        """The present, and whether what was decided and what the cluster says let us believe our clock."""
+        """The time, and whether our clock can be trusted given the last decision and the cluster's clock."""
         views, facts = {self._cluster: view}, decided.facts
         moment = self._time.look(now, readings_of(facts.at, facts, views), views)
         self._time.note(moment)
@@ -197,7 +197,9 @@ class Applier:
     def _stand_still(
         self, decided: Decided, driver: ClusterDriver, view: ClusterView, moment: Moment, reachable: bool
     ) -> Cycle:
-        """Our clock is in doubt: what is over by every clock ends, and the report says why nothing else happens."""
+        """Our clock is in doubt: only leases over by every clock end, and the report says why nothing else
+        happens.
+        """
         doubt, told = moment.doubt, self._time.standing
         assert doubt is not None
         assert told is not None
@@ -225,7 +227,7 @@ class Applier:
         try:
             view = driver.observe(now)
             if now - view.at > spec.stale:
-                raise Fault(f"its last news are of {view.at:%Y-%m-%dT%H:%M:%SZ}", STALE)
+                raise Fault(f"its last report is of {view.at:%Y-%m-%dT%H:%M:%SZ}", STALE)
         except (EgsError, OSError) as error:
             self._failures.met(self._cluster, "observe", error)
             return None, str(error)
@@ -250,7 +252,7 @@ class Applier:
     # -- what is done ----------------------------------------------------------------------------------------
 
     def _carry_out(self, decided: Decided, driver: ClusterDriver, view: ClusterView, now: datetime) -> _Round:
-        """The actions of this cluster, as the loop would have them, under the stamp of what was committed."""
+        """This cluster's actions, as in the loop, with the stamp of the last commit."""
         facts, name = at(decided.facts, now), self._cluster
         wanted = with_found(decided.wanted, found_in(decided.wanted, {name: view}))
         seen, looked = self._seen(wanted, facts, driver, view, now)
@@ -260,12 +262,12 @@ class Applier:
         return _Round(decided, wanted, seen, planned, answers, looked)
 
     def _tell(self, done: _Round, driver: ClusterDriver, now: datetime) -> None:
-        """The committed events, to the people of this cluster; drift, to its log and the next report."""
+        """Writes the committed events into this cluster; logs drift and adds it to the next report."""
         known, answers = self._known, done.answers
         before = {} if known.view is None else {self._cluster: known.view}
         for action in drifted(done.planned, before):
             assert action.lease is not None
-            detail = f"had lost its lease of {action.request}"
+            detail = f"lost its lease mark of {action.request}"
             known.mended[Difference(action.lease.slice, f"Node {action.node}", "changed", detail)] = now
         events = self._drift.after(done.looked, answers.begun, answers.done, now)
         if events:
@@ -306,12 +308,12 @@ class Applier:
         known.done = fresh
         later = [*done.answers.until, *_instants(self._cluster, done.wanted, facts), held]
         wake = min([now + self._settings.poll, *(instant for instant in later if instant > now)])
-        if acted:  # what was done may call for more at this very instant
+        if acted:  # the actions may require more at once
             wake = min(wake, now + RETRY) if known.hurried == now else now
             known.hurried = now
         counts = dict(done.answers.counts)
         pushed = self._bulletin.pushed
-        # What is committed is the centre's to show: no facts.
+        # The centre shows what is committed: no facts here.
         return Cycle(now, True, wake, changed=acted, reachable=reachable, pushed=pushed, acted=counts)
 
 

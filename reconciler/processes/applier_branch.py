@@ -1,8 +1,9 @@
-"""The branch on which a cluster's applier reports: one writer, few pushes, and whose turn it is among several.
+"""The branch with an applier's reports: one writer, few pushes, and which of several appliers is active.
 
-What the centre waits for (leases, failed checks, refusals) is pushed at once, other changes as the budget allows;
-workloads come and go too often and ride along. With nothing to say a report is due every `report_every`, and while
-something is under way twice in `stale`, so that the centre tells an applier that works from one that is gone.
+What the centre waits for (leases, failed checks, refusals) is pushed at once, other changes as the budget
+allows; workloads change too often and are included with the next push. Without news a report is due every
+`report_every`, and during operations twice per `stale`, so that the centre can tell a working applier from a
+dead one.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ class Bulletin:
     def __init__(
         self, store: Store, cluster: str, settings: Settings, writer: str, machines: Machines | None = None
     ) -> None:
-        """`machines` tells the cluster's appliers from strangers; None: whoever has a later term is one."""
+        """`machines` verifies the cluster's appliers; None: any writer with a later term is one."""
         self._store, self._cluster, self._machines = store, cluster, machines
-        self._spec: ClusterSpec | None = None  # as last asked about
+        self._spec: ClusterSpec | None = None  # as last checked
         self._branch = branch_of(cluster)
         budget = WriterSettings(pushes_per_minute=settings.pushes_per_minute)
         believes = None if machines is None else self._believes
@@ -44,19 +45,19 @@ class Bulletin:
         self._others = ReportBranches(store, machines)
         self._rendering = Rendering()
         self._settings = settings
-        self._begun = False  # the branch was ours since our turn began
-        self._told: Report | None = None  # what the branch says
+        self._begun = False  # the branch has been ours since our turn began
+        self._told: Report | None = None  # the report on the branch
         self._at: datetime | None = None  # since when it does
         self._heard: tuple[Report | None, datetime] = (
             None,
             datetime.min.replace(tzinfo=UTC),
-        )  # news, and since when
+        )  # pending news, and since when
         self._outcome = ""  # of the last take-over
         self.pushed = ""
-        """What became of the last push."""
+        """The result of the last push."""
 
     def _believes(self, commit: Commit) -> bool:
-        """Whether it is by an applier of this cluster, as far as keys tell."""
+        """True if it is by an applier of this cluster, as far as keys show."""
         assert self._machines is not None
         assert self._spec is not None, "whose turn it is was asked first"
         by_keys = self._machines.applier(self._cluster, self._spec)
@@ -67,9 +68,9 @@ class Bulletin:
         self._begun = False
 
     def takes(self, now: datetime, spec: ClusterSpec, *, reachable: bool) -> bool:
-        """Whether it is this process's turn: it began last, or whoever did keeps silent.
+        """True if this process is active: it started last, or the one that did is silent.
 
-        While the branch cannot be asked for, what is committed is carried out by everybody: stamps keep order.
+        While the branch is unreachable, every applier carries out what is committed: stamps keep the order.
         """
         self._spec = spec
         if self._writer.check() or not reachable:
@@ -84,7 +85,9 @@ class Bulletin:
         self._begun = self._begun or self._writer.leading
         if not self._writer.leading and outcome != self._outcome:
             log.warning(
-                "branch not taken branch=%s outcome=%s; check the rights to push it", self._branch, outcome
+                "branch not taken branch=%s outcome=%s; check the permission to push it",
+                self._branch,
+                outcome,
             )
         self._outcome = outcome
         return not self._writer.superseded
@@ -97,13 +100,13 @@ class Bulletin:
         if other is None:
             return True
         if other != self._heard[0]:
-            self._heard = (other, min(now, other.at))  # a clock that is ahead must not keep its turn for long
+            self._heard = (other, min(now, other.at))  # a fast clock must not keep its turn for long
         return now > self._heard[1] + other.every + spec.stale
 
     def publish(
         self, report: Report, spec: ClusterSpec, now: datetime, *, reachable: bool, busy: bool
     ) -> datetime:
-        """Push the report if it says something new or one is due; gives the instant of the next look at that."""
+        """Pushes the report if it has news or is due; returns when to check again."""
         self.pushed = ""
         every = min(report.every, spec.stale / 2) if busy else report.every
         report = replace(report, every=every)
@@ -123,7 +126,7 @@ class Bulletin:
                 self._changes(report), None, now, self._summary(report), urgent=urgent
             )
         except Fault as fault:
-            log.warning("report not written reason=%s message=%s; tried again", fault.reason, fault)
+            log.warning("report not written reason=%s message=%s; retrying", fault.reason, fault)
             return now + self._settings.poll
         self.pushed = outcome_of(result)
         if result.landed:
@@ -145,19 +148,19 @@ class Bulletin:
 
 
 def _said(report: Report) -> tuple[object, ...]:
-    """What is news when it differs; workloads, the instant, and what was served are not."""
+    """The parts whose changes are news; not workloads, the time, and past leases."""
     view = report.view
     seen = None if view is None else (view.nodes, view.slices, view.unmanaged, view.sizes, _waiting(view))
     return seen, report.differences, report.terms, report.checks, _awaited(report)
 
 
 def _waiting(view: ClusterView) -> frozenset[str]:
-    """Slices with a GPU workload that waits for nodes: some requests begin early for one."""
+    """Slices with a GPU workload waiting for nodes: some requests begin early for one."""
     return frozenset(w.slice for w in view.workloads if w.gpus > 0 and w.phase == "Pending")
 
 
 def _awaited(report: Report) -> tuple[object, ...]:
-    """What somebody waits for, or has to act on before a start."""
+    """What the centre waits for, or must act on before a start."""
     view = report.view
     held = {} if view is None else {name: _hands(node) for name, node in view.nodes.items()}
     failed = {

@@ -1,4 +1,4 @@
-"""The process inside of a cluster that carries out what the controller commits: `egs-reconciler apply`."""
+"""The process inside a cluster that carries out the controller's commits: `egs-reconciler apply`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from reconciler.clock import Timepiece
 from reconciler.clusters.open_cluster import open_cluster
-from reconciler.compose import ground_of
+from reconciler.compose import driver_options_of
 from reconciler.model.cluster_port import ClusterDriver
 from reconciler.processes.applier import Applier
 from reconciler.processes.awaited_cluster import Awaiting
@@ -27,10 +27,10 @@ from schemas.reading.reader import READER_VERSION
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """The cluster that this process is the hands of."""
+    """The cluster that this process acts in."""
 
     cluster: str
-    kubeconfig: Path | None = None  # None: the cluster that the process runs in
+    kubeconfig: Path | None = None  # None: the cluster it runs in
 
 
 class Inside:
@@ -69,43 +69,42 @@ class Inside:
         self.loops: Mapping[str, Waking] = {where.cluster: self._loop}
 
     def _driver(self, settings: Settings, where: Where, spec: ClusterSpec) -> ClusterDriver:
-        """The cluster's own driver; whatever changes there wakes the loop."""
-        ground = ground_of(settings, self.wake)
+        """The cluster's own driver; changes there wake the loop."""
+        options = driver_options_of(settings, self.wake)
         if where.kubeconfig is not None:
-            from reconciler.clusters.kubernetes.api.connection import Keys  # who runs inside needs none
+            from reconciler.clusters.kubernetes.api.connection import Keys  # not needed inside the cluster
 
-            ground = replace(ground, keys=Keys(where.kubeconfig.parent))
+            options = replace(options, keys=Keys(where.kubeconfig.parent))
             spec = spec.edited(access=Access(kubeconfig=where.kubeconfig.name))
-        return open_cluster(where.cluster, spec, ground)
+        return open_cluster(where.cluster, spec, options)
 
     def start(self) -> None:
-        """Begin; returns at once."""
+        """Starts; returns at once."""
         self._loop.start()
 
     def end(self) -> None:
-        """Begin nothing new; may be called by a signal."""
+        """Begins nothing new; safe to call from a signal handler."""
         self._loop.ended.set()
 
     def wait(self) -> None:
-        """Until it was told to end."""
+        """Waits for the end."""
         self._loop.ended.wait()
 
     def stop(self) -> bool:
-        """End after the cycle that is running; False: it takes too long."""
+        """Stops after the running cycle; False: it takes too long."""
         return self._loop.stop()
 
     def wake(self) -> None:
-        """Look at once."""
         self._loop.wake()
 
     def wakers(self) -> dict[str, Callable[[], None]]:
-        """What to call when something happened in the repository."""
+        """Called after changes in the repository."""
         return {name: loop.wake for name, loop in self.loops.items()}
 
     def alive(self) -> Health:
-        """Whether the loop turns."""
+        """True if the loop runs."""
         return alive({name: loop.progress for name, loop in self.loops.items()}, self._clock.now())
 
     def ready(self) -> Health:
-        """Whether the repository was read."""
+        """True if the repository has been read."""
         return ready({name: loop.progress for name, loop in self.loops.items()})

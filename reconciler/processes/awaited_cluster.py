@@ -1,7 +1,7 @@
-"""An applier that begins before its cluster's document is merged: it says so once, and looks at each poll.
+"""An applier started before its cluster's document is merged: reports this once, and checks at each poll.
 
-What a person has to merge comes at any time. A pause that grows, as after other troubles, would let a cluster that was
-just merged wait for minutes. Held by tests/reconciler/processes/test_awaited_cluster.py.
+A person may merge at any time. A growing pause, as after other failures, would delay a newly merged cluster
+by minutes. Held by tests/reconciler/processes/test_awaited_cluster.py.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from schemas.errors import UserError
 log = logging.getLogger(__name__)
 
 AWAITED = frozenset({"NoProject", "NotPulled", "UnknownCluster"})
-"""Reasons that end with a merge."""
+"""Reasons that a merge resolves."""
 
 
 class Awaiting:
-    """Another one's cycles; in those that a merge has to come before, nothing is done."""
+    """Wraps another cycle; before the merge, nothing is done."""
 
     def __init__(self, applier: Cycling, cluster: str, poll: timedelta) -> None:
         self._applier, self._cluster, self._poll = applier, cluster, poll
         self._said = ""
 
     def cycle(self, now: datetime) -> Cycle:
-        """See `waking.Cycling`. Raises what no merge ends."""
+        """See `waking.Cycling`. Raises what no merge resolves."""
         try:
             cycle = self._applier.cycle(now)
         except UserError as error:
@@ -35,14 +35,14 @@ class Awaiting:
                 raise
             return self._waits(error, now)
         if self._said:
-            log.info("cluster is on main now cluster=%s; its work begins", self._cluster)
+            log.info("cluster is on main now cluster=%s; starting", self._cluster)
             self._said = ""
         return cycle
 
     def _waits(self, error: UserError, now: datetime) -> Cycle:
         if self._said != str(error):
             log.warning(
-                "waits for a merge cluster=%s reason=%s message=%s; it begins at the first look after it",
+                "waits for a merge cluster=%s reason=%s message=%s; starting at the first poll after it",
                 self._cluster,
                 error.reason,
                 error,

@@ -1,7 +1,7 @@
-"""Processes that live inside of one cluster beside the controller: the door of GPR objects, and the admission webhook.
+"""Processes inside one cluster besides the controller: the door of GPR objects, and the admission webhook.
 
-Commands alone: `reconciler.gpr_objects.door` and `reconciler.clusters.kubernetes.admission.webhook` are the work.
-The client of Kubernetes is imported when a process starts, so that nobody else waits for it.
+Commands only: `reconciler.gpr_objects.door` and `reconciler.clusters.kubernetes.admission.webhook` do the
+work. The Kubernetes client is imported when a process starts, because that is slow.
 """
 
 from __future__ import annotations
@@ -31,11 +31,13 @@ log = logging.getLogger(__name__)
 app = typer.Typer()
 
 HERE = "here"
-"""What the cluster is called in messages of a process that knows no other."""
+"""The cluster's name in messages of a process that knows no other."""
 Kubeconfig = Annotated[
     Path | None,
     typer.Option(
-        "--kubeconfig", help="Of the cluster. Default: the one that this runs in.", show_default=False
+        "--kubeconfig",
+        help="Kubeconfig of the cluster. Default: the cluster this runs in.",
+        show_default=False,
     ),
 ]
 
@@ -44,7 +46,10 @@ Kubeconfig = Annotated[
 @grouped
 def door(
     cluster: Annotated[
-        str, typer.Option("--cluster", envvar="EGS_CLUSTER", help="The Cluster document.", show_default=False)
+        str,
+        typer.Option(
+            "--cluster", envvar="EGS_CLUSTER", help="Name of the Cluster document.", show_default=False
+        ),
     ],
     repo: Repo,
     trust: TrustOptions,
@@ -55,7 +60,7 @@ def door(
     ] = "branch",
     kubeconfig: Kubeconfig = None,
 ) -> None:
-    """GPR objects of a cluster become commits, and hear what becomes of their requests, until SIGTERM or Ctrl-C."""
+    """Turns GPR objects of a cluster into commits and shows their requests' status, until SIGTERM or Ctrl-C."""
     ended = _until_told()
     api = _api(cluster, kubeconfig)
     from reconciler.gpr_objects.door import DoorSettings, run_door
@@ -78,16 +83,19 @@ def admission(
     ],
     kubeconfig: Kubeconfig = None,
     namespace: Annotated[
-        str, typer.Option("--namespace", envvar="EGS_NAMESPACE", help="Of the webhook's Secret and Service.")
+        str,
+        typer.Option(
+            "--namespace", envvar="EGS_NAMESPACE", help="Namespace of the webhook's Secret and Service."
+        ),
     ] = SYSTEM_NAMESPACE,
     host: Annotated[
         str,
         typer.Option(
-            "--host", help="What API servers call it, where that is not its Service.", show_default=False
+            "--host", help="Host name that API servers use, if not its Service.", show_default=False
         ),
     ] = "",
 ) -> None:
-    """Judge pods of slices and name the authors of GPR objects for API servers that ask, until SIGTERM or Ctrl-C."""
+    """Answers API servers about pods of slices and authors of GPR objects, until SIGTERM or Ctrl-C."""
     ended = _until_told()
     api = _api(HERE, kubeconfig)
     from reconciler.clusters.kubernetes.admission.webhook import AdmissionService
@@ -117,5 +125,5 @@ def _api(cluster: str, kubeconfig: Path | None) -> Api:
     except (UserError, OSError, ValueError) as error:
         text = f"--kubeconfig {kubeconfig} cannot be used ({type(error).__name__}); try it with kubectl"
         if kubeconfig is None:
-            text = "this process does not run inside of a cluster; give --kubeconfig FILE"
+            text = "this process does not run inside a cluster; give --kubeconfig FILE"
         raise UserError(text, "ClusterAccessMissing") from error

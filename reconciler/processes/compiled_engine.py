@@ -1,4 +1,5 @@
-"""The compiled planner of a long queue, made ready beside the loop: nobody waits for it, and plans are the same.
+"""Loads the compiled planner for long queues in the background: no cycle waits for it, and plans are
+identical.
 
 Held by tests/reconciler/processes/test_compiled_engine.py.
 """
@@ -22,14 +23,14 @@ from schemas.status.gpr_status import GPRStatus
 log = logging.getLogger(__name__)
 
 LONG_QUEUE = 2000
-"""Requests under way from which on planning plainly takes a tenth of a second and more, in every cycle."""
+"""From this queue length on, interpreted planning takes a tenth of a second or more in every cycle."""
 PASSED_ON = ("PATH", "HOME", "XDG_CACHE_HOME", "EGS_KERNEL_CACHE", "PYTHONPATH", "PYTHONSAFEPATH", "LANG")
 COMPILE_S = 900
-"""It takes a minute on a machine that does little else."""
+"""It takes a minute on an otherwise idle machine."""
 
 
 def make_ready() -> None:
-    """Load the compiled planner; where it was never compiled, a process of its own does that first."""
+    """Loads the compiled planner; if it was never compiled, a separate process compiles it first."""
     if not cache.is_installed():
         return
     if not cache.is_kept():
@@ -39,31 +40,31 @@ def make_ready() -> None:
                 command, check=True, capture_output=True, timeout=COMPILE_S, env=_environment()
             )
         except (OSError, subprocess.SubprocessError) as error:
-            log.warning("planner not compiled error=%s; planning goes on plainly", type(error).__name__)
+            log.warning("planner not compiled error=%s; using the interpreted planner", type(error).__name__)
             return
     kernel.warm()
     log.info("planner compiled")
 
 
 def _environment() -> dict[str, str]:
-    """What it needs to find itself and the folder that keeps what is compiled: no secret is among it."""
+    """The environment needed to import us and find the cache folder, without any secrets."""
     return {name: os.environ[name] for name in PASSED_ON if name in os.environ}
 
 
 @dataclass(slots=True)
 class Warming:
-    """Begins once, with the first long queue."""
+    """Starts once, with the first long queue."""
 
     begin: Callable[[], None] = lambda: Thread(target=make_ready, name="planner", daemon=True).start()
     _has_begun: bool = False
 
     def after(self, cycle: Cycle) -> None:
-        """Look at the queue that a cycle left."""
+        """Checks the queue after a cycle."""
         if cycle.facts is not None:
             self.seen(cycle.facts.requests)
 
     def seen(self, requests: Mapping[str, GPRStatus]) -> None:
-        """Look at the queue that somebody read."""
+        """Checks the queue of a reader."""
         if not self._has_begun and len(live(requests)) >= LONG_QUEUE:
             self._has_begun = True
             self.begin()

@@ -1,4 +1,4 @@
-"""Whether this process takes part in an election, and for how long."""
+"""Whether this process takes part in an election."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from reconciler.clusters.kubernetes.api.lease_election import Election
 
 ELECTION = "election"
-"""What the API server with the Lease is called where one names a cluster."""
+"""Stands for a cluster's name in messages about the API server with the Lease."""
 _PLACE = re.compile(r"([a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)/([a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)")
 
 
 def candidate(place: str, kubeconfig: Path | None) -> Election | None:
-    """One more candidate for the Lease `NAMESPACE/NAME`; None where there is no election. Raises UserError."""
+    """A candidate for the Lease `NAMESPACE/NAME`; None without an election. Raises UserError."""
     if not place:
         if kubeconfig is not None:
             raise UserError(
-                "--elect-kubeconfig is for an election; give --elect NAMESPACE/NAME too", "WrongUse"
+                "--elect-kubeconfig needs an election; also give --elect NAMESPACE/NAME", "WrongUse"
             )
         return None
     found = _PLACE.fullmatch(place)
     if found is None:
         raise UserError(f"--elect {place}: give NAMESPACE/NAME of a Lease", "WrongUse")
-    # The client takes half a second to import: only who takes part pays it.
+    # Importing the client takes half a second: only done for an election.
     from reconciler.clusters.kubernetes.api.lease_election import Election
 
     identity = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
@@ -49,7 +49,7 @@ def _api(kubeconfig: Path | None) -> Api:
         return from_text(ELECTION, kubeconfig.read_text(encoding="utf-8"))
     except (UserError, OSError, ValueError) as error:
         if kubeconfig is None:
-            text = "--elect: this process does not run inside of a cluster; give --elect-kubeconfig FILE"
+            text = "--elect: this process does not run inside a cluster; give --elect-kubeconfig FILE"
         else:
             text = f"--elect-kubeconfig {kubeconfig} cannot be used ({type(error).__name__}); try it with kubectl"
         raise UserError(text, "ClusterAccessMissing") from error
@@ -57,7 +57,9 @@ def _api(kubeconfig: Path | None) -> Api:
 
 @contextmanager
 def taking_part(election: Election | None, turned: Callable[[], None]) -> Iterator[None]:
-    """Inside, the election is held, and `turned` is called whenever its answer is another; then the Lease is free."""
+    """Runs the election inside the block, calling `turned` whenever its answer changes; then releases the
+    Lease.
+    """
     if election is None:
         yield
         return

@@ -1,6 +1,7 @@
-"""What a controller's facts look like as numbers: gauges at one instant, and what one commit added. Pure.
+"""A controller's facts as metrics: gauges at one time, and counters per commit. Pure.
 
-No label ever holds a request's name: labels come from manifests' clusters, pools and slices and from closed lists.
+Labels never contain a request's name: they come from manifests' clusters, pools and slices and from fixed
+lists.
 
 Held by tests/reconciler/processes/test_gauges.py.
 """
@@ -23,18 +24,18 @@ Series = Mapping[tuple[str, ...], float]
 """Values by their labels."""
 
 SCOPES = ("project", "slice", "person")
-"""Whose routes there are."""
+"""Kinds of route owners."""
 LATE = timedelta(minutes=1)
-"""What a hand-over or an end may take before it counts as overdue."""
+"""A hand-over or an end later than this counts as overdue."""
 
 
 def requests(facts: Facts) -> Series:
-    """How many requests each slice has in each phase."""
+    """Number of requests by slice and phase."""
     return Counter((s.accepted_spec.slice, str(s.phase)) for s in facts.requests.values())
 
 
 def leases(facts: Facts, wanted: Wanted) -> Series:
-    """Requests that hold nodes, by cluster and pool; a pool without any is 0."""
+    """Requests that hold nodes, by cluster and pool; 0 for a pool without any."""
     return _empty(wanted) | Counter((a.cluster, a.pool) for a in _assignments(facts))
 
 
@@ -47,7 +48,7 @@ def leased_nodes(facts: Facts, wanted: Wanted) -> Series:
 
 
 def nodes(facts: Facts, wanted: Wanted) -> Series:
-    """Nodes by cluster, pool and state; a state without any is 0."""
+    """Nodes by cluster, pool and state; 0 for a state without any."""
     states = [str(state) for state in NodeState]
     found: Counter[tuple[str, ...]] = Counter({(*key, state): 0 for key in wanted.pools for state in states})
     for (cluster, name), pool in wanted.pools.items():
@@ -64,13 +65,13 @@ def clusters_reachable(facts: Facts, wanted: Wanted) -> Series:
 
 
 def starts_overdue(facts: Facts, now: datetime) -> Series:
-    """How many committed starts passed by more than a minute without the nodes having been handed over."""
+    """Number of committed starts more than a minute ago without a hand-over."""
     waiting = [s for s in live(facts.requests).values() if s.phase is not Phase.PROVISIONED]
     return {(): sum(_passed(next_due(status), now) for status in waiting)}
 
 
 def ends_overdue(facts: Facts, wanted: Wanted, now: datetime) -> Series:
-    """How many leases are past their strict end, or past their drain, and have nodes yet; by cluster."""
+    """Number of leases past their strict end, or their drain, that still have nodes; by cluster."""
     late: Counter[tuple[str, ...]] = Counter({(cluster,): 0 for cluster in wanted.clusters})
     for status in live(facts.requests).values():
         if status.assignment is not None and status.phase in HOLDING:
@@ -79,7 +80,7 @@ def ends_overdue(facts: Facts, wanted: Wanted, now: datetime) -> Series:
 
 
 def slipped(before: Facts | None, after: Facts) -> Mapping[Cause, int]:
-    """How many promises moved later from one commit to the next, by cause; unknown before the first: none."""
+    """Number of promises that moved later since the previous commit, by cause; none before the first."""
     found: Counter[Cause] = Counter()
     for key in changed(before.requests, after.requests) if before is not None else ():
         old, status = before.requests.get(key) if before is not None else None, after.requests.get(key)
@@ -92,7 +93,7 @@ def slipped(before: Facts | None, after: Facts) -> Mapping[Cause, int]:
 
 
 def start_delays_s(facts: Facts, events: tuple[Event, ...]) -> Iterator[float]:
-    """Seconds from each committed start to the instant at which its nodes were seen to be all there."""
+    """Seconds from each committed start until all its nodes were seen assigned."""
     for event in events:
         status = facts.requests.get(event.request)
         if event.reason is EventReason.PROVISIONED and status is not None and status.start_time is not None:
@@ -100,7 +101,7 @@ def start_delays_s(facts: Facts, events: tuple[Event, ...]) -> Iterator[float]:
 
 
 def entries_waiting(facts: Facts) -> Series:
-    """Events that wait to be sent, by whose routes they wait for."""
+    """Events waiting to be sent, by owner kind of their route."""
     found: Counter[tuple[str, ...]] = Counter({(scope,): 0 for scope in SCOPES})
     for name, record in facts.outbox.items():
         found[(name.partition(".")[0],)] += sum(len(d.entries) + d.more for d in record.deliveries)
@@ -117,7 +118,7 @@ def _empty(wanted: Wanted) -> dict[tuple[str, ...], float]:
 
 
 def _nodes_back_by(status: GPRStatus, wanted: Wanted) -> datetime | None:
-    """The strict end while it serves, then the end of the drain."""
+    """The strict end while running, then the end of the drain."""
     if status.phase is not Phase.RELEASING or status.assignment is None:
         return next_due(status) if status.phase is Phase.PROVISIONED else None
     cluster = wanted.clusters.get(status.assignment.cluster)

@@ -1,7 +1,7 @@
-"""A small HTTP server beside the loops: webhooks wake them, Prometheus and the kubelet ask how they are.
+"""A small HTTP server beside the loops: for webhooks, Prometheus and the kubelet.
 
-It decides nothing and holds nothing up: requests are bounded in size, time and number, and a hook only says that it is
-worth looking now. Meant for a network of one's own or behind a proxy with TLS; nothing that it shows is secret.
+It decides nothing and blocks nothing: requests are limited in size, time and number, and a hook only triggers
+an early look. For a private network, or behind a proxy with TLS; nothing that it shows is secret.
 
 Held by tests/reconciler/processes/test_http_server.py.
 """
@@ -24,16 +24,16 @@ from schemas.errors import UserError
 log = logging.getLogger(__name__)
 
 MOST_BODY = 2 << 20
-"""Bytes of a hook's body. Pushes of more commits than forges describe in that are seen at the next poll."""
+"""Bytes of a hook's body. A larger push is seen at the next poll."""
 MOST_DIGITS = 10
-"""Of a Content-Length."""
+"""Digits of a Content-Length."""
 BOUNDS = Bounds(idle_s=5.0, whole_s=15.0, connections=32)
 """A connection is one request."""
 HOOK = "/hooks/push"
 
 
 class Answer(NamedTuple):
-    """What goes back."""
+    """An HTTP answer."""
 
     status: HTTPStatus
     body: bytes
@@ -41,18 +41,18 @@ class Answer(NamedTuple):
 
 
 class Service(NamedTuple):
-    """What the server may ask and wake; every function is called from many threads."""
+    """The server's callbacks; each is called from many threads."""
 
     wake: Mapping[str, Callable[[], None]]  # by repository
     alive: Callable[[], Health]
     ready: Callable[[], Health]
-    page: Callable[[str], tuple[bytes, str]]  # the metrics, in the format asked for
-    hooked: Callable[[str], None]  # a hook was answered so
-    secrets: Path | None  # webhooks are off without it
+    page: Callable[[str], tuple[bytes, str]]  # the metrics, in the requested format
+    hooked: Callable[[str], None]  # called with the answer to a hook
+    secrets: Path | None  # without it webhooks are disabled
 
 
 class Server(HttpServer):
-    """What `Service` may be asked, until it is stopped. Raises UserError `ListenFailed` when made."""
+    """What `Service` may be asked, until it is stopped. Raises UserError `ListenFailed` at construction."""
 
     def __init__(self, listen: str, service: Service) -> None:
         super().__init__(listen, _Request, BOUNDS)
@@ -74,7 +74,7 @@ class _Request(BaseHTTPRequestHandler):
             case "/readyz":
                 self._send(_health(service.ready()))
             case _:
-                self._send(_refused(HTTPStatus.NOT_FOUND, "NoSuchPath", "ask /metrics, /healthz or /readyz"))
+                self._send(_refused(HTTPStatus.NOT_FOUND, "NoSuchPath", "use /metrics, /healthz or /readyz"))
 
     def do_POST(self) -> None:
         path = self.path.partition("?")[0].rstrip("/")
@@ -93,7 +93,7 @@ class _Request(BaseHTTPRequestHandler):
             secrets = secrets_of(service.secrets.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, UserError) as error:
             log.warning(
-                "webhook secrets not read file=%s error=%s; their admin should look", service.secrets, error
+                "webhook secrets not read file=%s error=%s; their admin should check", service.secrets, error
             )
             return _no(
                 HTTPStatus.SERVICE_UNAVAILABLE, "HookSecretMissing", "the secrets cannot be read; see the log"

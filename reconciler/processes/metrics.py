@@ -1,8 +1,8 @@
-"""What Prometheus may ask a controller: one registry of our own, told by the loops, read by `/metrics`.
+"""A controller's Prometheus metrics: one registry, updated by the loops, read by `/metrics`.
 
-What counts up is noted as cycles end; what stands is worked out from the last cycle when it is asked for, so that
-a loop that hangs shows its overdue ends all the same. A controller that follows shows no gauges of the fleet: the one
-that leads does. Names end in their unit; every name is listed in docs/operations.md.
+Counters are updated when cycles end; gauges are computed from the last cycle when requested, so that a
+hanging loop still shows its overdue ends. A follower shows no gauges of the fleet: the leader does. Names end
+in their unit; docs/operations.md lists every name.
 
 Held by tests/reconciler/processes/test_metrics.py.
 """
@@ -34,20 +34,20 @@ FLEET = {
     "egs_requests": ("Requests by slice and phase.", ("slice", "phase")),
     "egs_leases": ("Requests that hold nodes.", ("cluster", "pool")),
     "egs_leased_nodes": ("Nodes that requests hold.", ("cluster", "pool")),
-    "egs_nodes": ("Nodes by what they are to the planner.", ("cluster", "pool", "state")),
+    "egs_nodes": ("Nodes by state for the planner.", ("cluster", "pool", "state")),
     "egs_cluster_reachable": ("1 while the cluster answers.", ("cluster",)),
     "egs_starts_overdue": ("Committed starts that passed by more than a minute without a hand-over.", ()),
     "egs_ends_overdue": (
         "Leases that have nodes more than a minute after their strict end and drain.",
         ("cluster",),
     ),
-    "egs_notifications_waiting": ("Events that wait to be sent, by whose routes they wait for.", ("scope",)),
+    "egs_notifications_waiting": ("Events waiting to be sent, by owner kind of their route.", ("scope",)),
 }
-"""Gauges of what the leader committed: what they say, and their labels beside `repo`."""
+"""Gauges of the leader's committed facts: their help texts, and their labels besides `repo`."""
 
 
 class Metrics:
-    """The numbers of one process. `attempted` may be called from any thread."""
+    """The metrics of one process. `attempted` may be called from any thread."""
 
     def __init__(self, clock: Clock) -> None:
         self.registry = CollectorRegistry(auto_describe=True)
@@ -62,7 +62,7 @@ class Metrics:
         )
         self._succeeded = Gauge(
             "egs_last_successful_cycle_timestamp_seconds",
-            "When a cycle last ended well, the repository having answered; at first when the process began.",
+            "Time of the last successful cycle with an answer of the repository; initially the process start.",
             ["repo"],
             registry=new,
         )
@@ -72,11 +72,11 @@ class Metrics:
         )
         self._clocks = Gauge(
             "egs_clock_offset_seconds",
-            "What another clock says less what ours does; of a commit or a hand-over, how far ours is behind.",
+            "Another clock minus ours; for a commit or a hand-over, how far ours is behind.",
             ["repo", "clock"],
             registry=new,
         )
-        self._others: dict[str, set[str]] = {}  # clocks, by repository
+        self._others: dict[str, set[str]] = {}  # clock names, by repository
         self._pushes = Counter(
             "egs_pushes", "Commits of the status branch, by outcome.", ["repo", "outcome"], registry=new
         )
@@ -86,7 +86,7 @@ class Metrics:
         self._slips = Counter(
             "egs_slips", "Promises that moved later, by cause.", ["repo", "cause"], registry=new
         )
-        self._events = Counter("egs_events", "Events told, by reason.", ["repo", "reason"], registry=new)
+        self._events = Counter("egs_events", "Events reported, by reason.", ["repo", "reason"], registry=new)
         self._delay = Histogram(
             "egs_start_delay_seconds",
             "Time from a committed start to the hand-over of all its nodes.",
@@ -96,7 +96,7 @@ class Metrics:
         )
         self._carried = Counter(
             "egs_notifications",
-            "Messages tried, by whose route it was and by answer.",
+            "Messages tried, by owner kind of the route and answer.",
             ["repo", "scope", "answer"],
             registry=new,
         )
@@ -104,7 +104,7 @@ class Metrics:
         self.registry.register(self._fleet)
 
     def expect(self, repo: str) -> None:
-        """A repository that will be tended: its numbers exist from the start, so that rates see the first change."""
+        """A new repository: its metrics exist from the start, so that rates see the first change."""
         self._leading.labels(repo).set(0)
         self._reachable.labels(repo).set(0)
         self._succeeded.labels(repo).set(self._clock.now().timestamp())
@@ -121,7 +121,7 @@ class Metrics:
                 self._carried.labels(repo, scope, str(answer))
 
     def attempted(self, repo: str, attempt: Attempt) -> None:
-        """A cycle was tried."""
+        """Records a cycle."""
         self._duration.labels(repo).observe(attempt.took_s)
         cycle = attempt.cycle
         if cycle is None:
@@ -159,17 +159,17 @@ class Metrics:
             self._delay.labels(repo).observe(delay_s)
 
     def hooked(self, answer: str) -> None:
-        """A webhook was answered: Accepted, or why not."""
+        """Records a webhook's answer: Accepted, or why not."""
         self._hooks.labels(answer).inc()
 
     def page(self, accept: str) -> tuple[bytes, str]:
-        """All numbers in the format that `Accept` asks for, and its content type."""
+        """All metrics in the format that `Accept` asks for, and the content type."""
         encode, content_type = choose_encoder(accept)
         return encode(self.registry), content_type
 
 
 class _Fleet(Collector):
-    """Gauges of the repositories that this process leads, worked out when they are asked for."""
+    """Gauges of the repositories that this process leads, computed on request."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -177,7 +177,7 @@ class _Fleet(Collector):
         self._last: dict[str, tuple[Facts, Wanted]] = {}
 
     def replace(self, repo: str, cycle: Cycle) -> Facts | None:
-        """Remember what a cycle committed, if it led; gives what the one before did."""
+        """Stores a cycle's facts, if it led; returns the previous ones."""
         with self._lock:
             old = self._last.pop(repo, None)
             if cycle.facts is not None and cycle.wanted is not None:

@@ -1,4 +1,4 @@
-"""Options that several commands of `egs-reconciler` have in common, and groups of them; see also `trust.options`."""
+"""Options shared by several commands of `egs-reconciler`, and groups of them; see also `trust.options`."""
 
 from __future__ import annotations
 
@@ -27,10 +27,12 @@ Repos = Annotated[
 ]
 State = Annotated[
     Path,
-    typer.Option("--state", envvar="EGS_STATE", help="Folder for mirror and cache; may be lost at any time."),
+    typer.Option(
+        "--state", envvar="EGS_STATE", help="Folder for mirror and cache; may be deleted at any time."
+    ),
 ]
 Poll = Annotated[
-    int, typer.Option("--poll", min=1, max=3600, help="Seconds between two looks at the repository.")
+    int, typer.Option("--poll", min=1, max=3600, help="Seconds between two polls of the repository.")
 ]
 Budget = Annotated[
     int | None,
@@ -38,7 +40,7 @@ Budget = Annotated[
         "--pushes-per-minute",
         min=0,
         max=60,
-        help="Pushes that nobody waits for; 0: no bound. Default: 2 for a URL, no bound for a path.",
+        help="Non-urgent pushes per minute; 0: no limit. Default: 2 for a URL, no limit for a path.",
     ),
 ]
 Listen = Annotated[
@@ -55,7 +57,7 @@ HookSecrets = Annotated[
     typer.Option(
         "--hook-secrets",
         envvar="EGS_HOOK_SECRETS",
-        help="File with the secrets of webhooks, one a line; without it webhooks are off.",
+        help="File with webhook secrets, one per line; without it webhooks are disabled.",
         show_default=False,
     ),
 ]
@@ -64,7 +66,7 @@ Elect = Annotated[
     typer.Option(
         "--elect",
         envvar="EGS_ELECT",
-        help="NAMESPACE/NAME of a Lease: of all processes that name it one is active. Default: no election.",
+        help="NAMESPACE/NAME of a Lease: one of the processes that share it is active. Default: no election.",
         show_default=False,
     ),
 ]
@@ -73,7 +75,7 @@ ElectKubeconfig = Annotated[
     typer.Option(
         "--elect-kubeconfig",
         envvar="EGS_ELECT_KUBECONFIG",
-        help="Kubeconfig of the cluster with that Lease. Default: the cluster that this runs in.",
+        help="Kubeconfig of the cluster with that Lease. Default: the cluster this runs in.",
         show_default=False,
     ),
 ]
@@ -82,7 +84,7 @@ Project = Annotated[
     typer.Option(
         "--project",
         envvar="EGS_PROJECT",
-        help="Whose nodes and namespaces they are, where projects share clusters. Default: default; of several "
+        help="Project that owns the nodes and namespaces, if projects share clusters. Default: default; with several "
         "repositories, each one's name.",
         show_default=False,
     ),
@@ -92,14 +94,16 @@ Kubeconfigs = Annotated[
     typer.Option(
         "--kubeconfigs",
         envvar="EGS_KUBECONFIGS",
-        help="Folder with the kubeconfigs that Cluster manifests name.",
+        help="Folder with the kubeconfigs named in Cluster manifests.",
         show_default=False,
     ),
 ]
 Namespace = Annotated[
     str,
     typer.Option(
-        "--namespace", envvar="EGS_NAMESPACE", help="Namespace in every cluster for what belongs to no slice."
+        "--namespace",
+        envvar="EGS_NAMESPACE",
+        help="Namespace in every cluster for objects that belong to no slice.",
     ),
 ]
 
@@ -115,7 +119,7 @@ Routes = Annotated[
 BelieveClock = Annotated[
     bool,
     typer.Option(
-        "--believe-clock", help="This machine's clock is right, whatever the status branch says of the time."
+        "--believe-clock", help="Trust this machine's clock, whatever the status branch says about the time."
     ),
 ]
 
@@ -124,7 +128,7 @@ DEFAULT_STATE = Path("~/.local/state/egs-reconciler")
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """One repository, and how its real clusters are driven."""
+    """One repository, and how its real clusters are reached."""
 
     repo: Repo
     state: State = DEFAULT_STATE
@@ -135,7 +139,7 @@ class Fleet:
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """A command with the options of every parameter that is a group of them: a dataclass, its fields options."""
+    """Expands parameters that are option groups: dataclasses whose fields are options."""
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
 

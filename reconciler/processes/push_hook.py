@@ -1,17 +1,17 @@
-"""The hook of a plain Git server: refuse before it lands what would be refused, or held, after it landed.
+"""The hook of a plain Git server: refuses what would be refused, or held, after landing.
 
-Decides for each ref of a push, by the objects that lie in quarantine; all of a push is refused or none of it:
+Decides for each ref of a push, from the objects in quarantine; a push is refused as a whole or not at all:
 
-* main: no deletion, no rewriting, no new error in a document, and where signatures are asked for nothing that the
-  controller would hold: its own gate judges here;
-* egs/status: commits of a controller, each newer than what is there;
-* egs/agents/<cluster>/<agent> and egs/clusters/<cluster>: what that agent or applier signed;
-* machines that the server knows by name push their own ref and nothing else;
-* nothing else is made at or below `egs`, where it would be in the way of these, nor below refs/egs and refs/replace.
+  * main: no deletion, no rewriting, no new error in a document, and, where signatures are required, nothing
+    that the controller would hold: its own gate judges here;
+  * egs/status: commits of a controller, each newer than the head;
+  * egs/agents/<cluster>/<agent> and egs/clusters/<cluster>: what that agent or applier signed;
+  * machines that the server knows by name push their own ref only;
+  * nothing else at or below `egs`, where it would block these, nor below refs/egs and refs/replace.
 
-All other branches are people's own.
+All other branches belong to people.
 
-Imports no planner: a hook has to be there at once. Held by tests/reconciler/processes/test_push_hook.py and
+Imports no planner: a hook must be fast. Held by tests/reconciler/processes/test_push_hook.py and
 tests/e2e/test_receive.py.
 """
 
@@ -54,30 +54,30 @@ from schemas.status.judgements import HeldChange, TrustRecord
 
 MAIN, STATUS = "main", "egs/status"
 MOST_TOLD = 20
-"""Sentences that one push is answered with; nobody reads more of them in a terminal."""
+"""Sentences in the answer to one push; nobody reads more in a terminal."""
 MOST_COMMITS = 1000
-"""Commits of a machine's branch that one push may bring."""
+"""Commits of a machine's branch in one push."""
 MOST_ROUNDS = 250
 """Portions in which the gate judges one push."""
 
 NEEDS_ADMIN = "NeedsAdmin"
-"""The policy's word for what waits for an admin."""
+"""The policy's rule for what waits for an admin."""
 
 _HEADS = "refs/heads/"
 _KEPT_FREE = re.compile(r"refs/(heads/egs|(egs|replace)(/.*)?)", re.DOTALL)
-"""Nobody's: such a branch leaves no room for `egs/status`, and the others steer what git itself reads."""
+"""Reserved: such a branch would block `egs/status`, and the others affect how git reads."""
 _OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _NAME = NAME_PATTERN.strip("^$")
 _AGENT = re.compile(rf"egs/agents/(?P<cluster>{_NAME})/(?P<agent>{LONG_NAME_PATTERN.strip('^$')})")
 _TRUST = re.compile(r"trust\.yaml|trust/[0-9]{3}\.yaml")
 _APPLIER = re.compile(rf"egs/clusters/(?P<cluster>{_NAME})")
 _PROPOSAL = re.compile(rf"egs/gpr/{_NAME}/{_NAME}/{_NAME}")
-"""A door's branches, for people to merge."""
+"""A door's branches, which people merge."""
 
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """One ref that somebody wants to move; None: it is not there before, or not after."""
+    """One ref to move; None: it did not exist before, or is deleted."""
 
     ref: str
     old: str | None
@@ -85,17 +85,17 @@ class Push:
 
     @property
     def branch(self) -> str:
-        """Its name, when it is a branch; else the whole ref."""
+        """Its name if it is a branch; else the whole ref."""
         return self.ref.removeprefix(_HEADS)
 
 
 def pushes(lines: Iterable[str]) -> tuple[Push, ...]:
-    """What git tells a pre-receive hook, a line for each ref. ValueError for anything else."""
+    """The lines that git gives a pre-receive hook, one per ref. ValueError for anything else."""
     found = []
     for line in lines:
         words = line.rstrip("\n").split(" ", 2)
         if len(words) != 3 or not all(_OID.fullmatch(word) for word in words[:2]):
-            raise ValueError(f"{quoted(line)} is no line of git's")
+            raise ValueError(f"{quoted(line)} is not a line of a receive hook")
         found.append(Push(words[2], _oid(words[0]), _oid(words[1])))
     return tuple(found)
 
@@ -105,14 +105,14 @@ def _oid(text: str) -> str | None:
 
 
 def refusal_by_name(push: Push, pusher: str) -> str | None:
-    """Why whoever the server knows by this name may not touch that ref at all; None: they may, as far as names go."""
+    """Why the pusher with this name may not change that ref; None: allowed, as far as names go."""
     if _KEPT_FREE.fullmatch(push.ref):
-        return f"{quoted(push.ref)}: nobody may push this ref; take another name"
+        return f"{quoted(push.ref)}: this ref is reserved; choose another name"
     own = _own_ref(pusher)
     if own is not None and push.branch != own:
-        return f"{quoted(push.ref)}: {quoted(pusher)} may push {own} and nothing else"
+        return f"{quoted(push.ref)}: {quoted(pusher)} may only push {own}"
     if push.new is None and (push.branch == MAIN or push.branch.startswith("egs/")):
-        return f"{quoted(push.ref)}: this branch may not be deleted; its server's administrator can"
+        return f"{quoted(push.ref)}: this branch may not be deleted, except by the server's administrator"
     is_service = pusher.startswith(SERVICE) and _PROPOSAL.fullmatch(push.branch) is not None
     if own is None and push.branch.startswith("egs/") and pusher and not is_service:
         return f"{quoted(push.ref)}: only machines write branches below egs/"
@@ -120,7 +120,7 @@ def refusal_by_name(push: Push, pusher: str) -> str | None:
 
 
 def _own_ref(pusher: str) -> str | None:
-    """The one branch of a machine; None for people, and for services, who push for people."""
+    """The only branch of a machine; None for people, and for services, which push for people."""
     kind, colon, name = pusher.partition(":")
     if pusher == "controller":
         return STATUS
@@ -130,7 +130,7 @@ def _own_ref(pusher: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
-    """Decides about pushes to one repository. `pusher` is what the server calls whoever pushes; empty: nobody."""
+    """Decides about pushes to one repository. `pusher` is the server's name for the pusher; empty: unknown."""
 
     store: Store
     sources: Sources
@@ -139,7 +139,7 @@ class Receiver:
     now: datetime
 
     def refusals(self, wanted: Iterable[Push]) -> list[str]:
-        """Everything that keeps this push out; nothing for a good one. UserError and Fault go through."""
+        """All reasons to refuse this push; empty if it is allowed. UserError and Fault pass through."""
         return [sentence for push in wanted for sentence in self._refusals(push)]
 
     def _refusals(self, push: Push) -> Iterable[str]:
@@ -160,18 +160,18 @@ class Receiver:
         if _PROPOSAL.fullmatch(push.branch):
             return self._of_service(push.branch, push.new)
         if push.branch.startswith("egs/"):
-            return [f"{quoted(push.ref)}: branches below egs/ are those of known machines"]
+            return [f"{quoted(push.ref)}: branches below egs/ are reserved for known machines"]
         return []
 
     # -- main ------------------------------------------------------------------------------------------------
 
     def _of_main(self, old: str | None, new: str) -> list[str]:
         if old is None:
-            # The first of all: nobody is listed anywhere yet, so that only the documents can be looked at.
+            # The first push: nobody is listed yet, so that only the documents can be checked.
             return _sentences(_errors(Desired(self.store, DocumentCache(None, READER_VERSION)), new))
         if not self.store.is_ancestor(old, new):
             return [
-                f"main: {new[:12]} is not built on {old[:12]}; main is never rewritten: fetch it, and put your "
+                f"main: {new[:12]} is not built on {old[:12]}; main must not be rewritten: fetch it, and rebase your "
                 "changes on top"
             ]
         changes = {entry.path: entry for entry in self.store.diff(old, new)}
@@ -196,7 +196,7 @@ class Receiver:
         return sorted(problem for problem in found if problem.severity == "error")
 
     def _phases(self, status: str, merge: Merged) -> dict[tuple[str, str], Phase]:
-        """Of the requests that the push is about, as committed last; what cannot be read tells nothing."""
+        """The committed phases of the pushed requests; unreadable records count as none."""
         found = {}
         for key in sorted(keys_of(merge.changes)):
             data = self.store.read_path(status, request_path(key))
@@ -212,7 +212,7 @@ class Receiver:
             return []
         gate = Gate(self.store, DocumentCache(None, READER_VERSION), self.sources)
         judged = self._trust(old)
-        # Where no controller judges yet, what lies on main will be taken as authorised: nothing may wait there.
+        # Where no controller has judged yet, main as it is will count as authorised: nothing may wait there.
         record = judged or TrustRecord(metadata=Metadata(name="trust"), main=old)
         before = self._judged(gate, old, record)
         after = self._judged(gate, new, record)
@@ -258,7 +258,7 @@ class Receiver:
     # -- machines --------------------------------------------------------------------------------------------
 
     def _of_machine(self, branch: str, old: str | None, new: str, believes: Believes | None) -> list[str]:
-        """Every new commit is the machine's own, and the tip is newer than the one before."""
+        """Every new commit is the machine's own, and the head is newer than the previous one."""
         if believes is None:
             return []
         commits = self.store.log(new, MOST_COMMITS)
@@ -266,21 +266,21 @@ class Receiver:
             if commit.oid == old:
                 break
             if not believes(commit):
-                return [f"{branch}: {commit.oid[:12]} bears no signature of whom this branch belongs to"]
+                return [f"{branch}: {commit.oid[:12]} is not signed by the owner of this branch"]
         before = None if old is None else parse_stamp(self.store.commit(old).trailers)
         if before is not None and not _is_newer(parse_stamp(commits[0].trailers), before):
-            return [f"{branch}: {new[:12]} is not newer than what is there; a branch is never set back"]
+            return [f"{branch}: {new[:12]} is not newer than the present head; a branch must not be reset"]
         return []
 
     def _of_applier(self, push: Push, cluster: str) -> list[str]:
-        assert push.new is not None, "deletions are refused before"
+        assert push.new is not None, "deletions were refused above"
         spec = self._cluster(cluster)
         if spec is None:
             return [f"{push.branch}: there is no cluster {cluster}"]
         return self._of_machine(push.branch, push.old, push.new, self.machines.applier(cluster, spec))
 
     def _of_service(self, branch: str, new: str) -> list[str]:
-        """A proposal that a service signed, or what main has: so a door takes one back."""
+        """A proposal signed by a service, or main's own commit: so a door withdraws one."""
         main, sources = self.store.tips().get(MAIN), self.sources
         if sources.level == "none" or (main is not None and self.store.is_ancestor(new, main)):
             return []
@@ -292,9 +292,7 @@ class Receiver:
         principals = () if key is None else sources.keyring().principals(key, GIT, self.now)
         if any(principal.startswith(SERVICE) for principal in principals):
             return []
-        return [
-            f"{branch}: {new[:12]} bears no signature of a service; requests of people go to other branches"
-        ]
+        return [f"{branch}: {new[:12]} is not signed by a service; people must use other branches"]
 
     def _of_agent(self, branch: str, cluster: str, agent: str, new: str) -> list[str]:
         spec = self._cluster(cluster)
@@ -308,9 +306,9 @@ class Receiver:
         if report is None or not self.machines.believes(
             Signed(cluster, agent, data, signature, report.at), spec
         ):
-            return [f"{branch}: {FILE} bears no signature of agent {agent} of cluster {cluster}"]
+            return [f"{branch}: {FILE} is not signed by agent {agent} of cluster {cluster}"]
         if not speaks_for(report, cluster, agent):
-            return [f"{branch}: {FILE} is of another node, cluster or agent than the branch"]
+            return [f"{branch}: {FILE} is about another node, cluster or agent than the branch"]
         return []
 
     def _plain(self, commit: str, *names: str) -> dict[str, bytes]:
@@ -331,9 +329,9 @@ class Receiver:
 
 
 def _waits(change: HeldChange, there: Collection[str]) -> bool:
-    """Asking for a slice is for everybody: it lies on main, and does nothing before an admin stands behind it.
+    """Everyone may request a slice: on main the file has no effect before an admin approves it.
 
-    `there` are the paths before the push: what is there already only those change who are known.
+    `there` are the paths before the push: only known people change existing files.
     """
     rule = rule_of(change.path)
     is_asked = rule is not None and rule[0].kind == "WorkspaceRequest" and change.path not in there
@@ -342,8 +340,8 @@ def _waits(change: HeldChange, there: Collection[str]) -> bool:
 
 def _unjudged(commit: str) -> str:
     return (
-        f"main: there is more up to {commit[:12]} than one push can be judged with; push it in smaller portions, each "
-        "when the controller has answered the one before"
+        f"main: too many changes up to {commit[:12]} to judge in one push; push them in smaller parts, each "
+        "after the controller has processed the previous one"
     )
 
 

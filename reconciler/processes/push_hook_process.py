@@ -1,7 +1,8 @@
-"""`egs-pre-receive`: the process that a Git server starts for each push. `reconciler.processes.push_hook` decides.
+"""`egs-pre-receive`: the process that a Git server starts for each push. `reconciler.processes.push_hook`
+decides.
 
-Settings are the controller's: EGS_VERIFY and EGS_TRUST. Who pushes is what the server says: EGS_PUSHER, or what
-web servers (REMOTE_USER) and gitolite (GL_USER) set. Anything that breaks refuses the push.
+It uses the controller's settings EGS_VERIFY and EGS_TRUST. The server names the pusher: EGS_PUSHER, or the
+variables of web servers (REMOTE_USER) and gitolite (GL_USER). Any failure refuses the push.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ Exit 0: it may land. 1: it is refused, with a sentence for each reason on stderr
 
 
 def received(lines: Iterable[str], environment: Mapping[str, str]) -> list[str]:
-    """Why this push is refused, a sentence each; nothing: it may land."""
+    """Why this push is refused, in sentences; empty: it is allowed."""
     wanted = pushes(lines)
     if len(wanted) > MOST_REFS:
         return [f"{len(wanted)} refs at once; push at most {MOST_REFS}"]
@@ -69,7 +70,7 @@ def _trust(environment: Mapping[str, str]) -> Trust:
 
 
 def _sources(trust: Trust) -> Sources:
-    """What a server without a forge can ask: signatures, where they are asked for at all."""
+    """The evidence on a server without a forge: signatures, if they are required at all."""
     level: Level = "signature" if trust.level in ("signature", "both") else "none"
     return Sources(level, TrustFolder(trust.folder).keyring, SystemVerifier(trust.folder))
 
@@ -80,7 +81,7 @@ def _pusher(environment: Mapping[str, str]) -> str:
 
 
 def main() -> None:
-    """The console script; git shows whoever pushes what is said on stderr."""
+    """The console script; git shows stderr to the pusher."""
     if sys.argv[1:]:
         is_asked = sys.argv[1:] in (["--help"], ["-h"])
         (sys.stdout if is_asked else sys.stderr).write(HELP)
@@ -88,7 +89,7 @@ def main() -> None:
     try:
         sentences = received(sys.stdin, os.environ)
     except (EgsError, OSError, ValueError) as error:
-        sentences = [f"the push cannot be judged: {error}"]
+        sentences = [f"the push could not be judged: {error}"]
     for sentence in sentences:
         sys.stderr.write(f"egs: {sentence}\n")
     sys.exit(1 if sentences else 0)

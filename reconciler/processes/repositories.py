@@ -1,4 +1,4 @@
-"""Tend one repository or several in one process: each has its own loop, state and thread, and troubles of its own.
+"""Runs one or several repositories in one process: each has its own loop, state, thread and failures.
 
 Held by tests/reconciler/processes/test_repositories.py.
 """
@@ -30,9 +30,10 @@ LONGEST_NAME = 63
 
 
 def named(given: Sequence[str]) -> dict[str, str]:
-    """Addresses by name, from `ADDRESS` (its last part is the name) or `NAME=ADDRESS`. Raises UserError `WrongUse`.
+    """Addresses by name, from `ADDRESS` (its last part is the name) or `NAME=ADDRESS`. Raises UserError
+    `WrongUse`.
 
-    The name is the repository's in metrics, in the path of its webhook and in the state folder.
+    The name is used in metrics, in the path of the repository's webhook and in the state folder.
     """
     found: dict[str, str] = {}
     for text in given:
@@ -53,7 +54,9 @@ def _name_of(address: str) -> str:
 
 
 def apart(settings: Mapping[str, Settings]) -> dict[str, Settings]:
-    """Settings by name, kept from each other: one has the state folder to itself, several have a folder each in it."""
+    """Settings by name, separated from each other: a single one uses the state folder itself, several have a
+    subfolder each.
+    """
     if len(settings) == 1:
         return dict(settings)
     return {
@@ -61,7 +64,7 @@ def apart(settings: Mapping[str, Settings]) -> dict[str, Settings]:
             own,
             state=own.state / name,
             credentials=_own_credentials(own.credentials, name),
-            # Another's slice may have the same name.
+            # Another project's slice may have the same name.
             routes=None if own.routes is None else own.routes / name,
         )
         for name, own in settings.items()
@@ -69,14 +72,16 @@ def apart(settings: Mapping[str, Settings]) -> dict[str, Settings]:
 
 
 def _own_credentials(common: Credentials | None, name: str) -> Credentials | None:
-    """Those in a folder of the repository's name, so that no server sees another's password; else the common ones."""
+    """Credentials in a folder of the repository's name, so that no server sees another's password; else the
+    common ones.
+    """
     own = None if common is None or common.folder is None else common.folder / name
     return Credentials(own) if own is not None and own.is_dir() else common
 
 
 @dataclass(slots=True)
 class _LazyController:
-    """A controller that may be put together in its first cycle, so that trouble with it is retried like any other."""
+    """A controller created in its first cycle, so that a failure of that is retried like any other."""
 
     make: Callable[[], Reconciler]
     _made: Reconciler | None = None
@@ -92,10 +97,10 @@ class _LazyController:
 
 
 class Tending:
-    """The loops of one process, by the repository's name. `may_lead` is the election's word, if there is one.
+    """The loops of one process, by the repository's name. `may_lead` asks the election, if there is one.
 
-    With one repository, what no later cycle can mend ends the process; with several it is tried again and again,
-    because the others go on.
+    With one repository, a fatal error ends the process; with several it is retried, because the others
+    continue.
     """
 
     def __init__(
@@ -112,7 +117,7 @@ class Tending:
         self._attending = {
             name: Attending(partial(watcher, own), clock, name)
             for name, own in settings.items()
-            if own.forge is not None and own.forge.token is not None  # nobody posts without a name
+            if own.forge is not None and own.forge.token is not None  # no posts without an account
         }
         for name, own in settings.items():
             metrics.expect(name)
@@ -130,28 +135,28 @@ class Tending:
             )
 
     def start(self) -> None:
-        """Begin; returns at once."""
+        """Starts; returns at once."""
         for loop in self.loops.values():
             loop.start()
         for attending in self._attending.values():
             attending.start()
 
     def end(self) -> None:
-        """Begin nothing new; may be called by a signal."""
+        """Begins nothing new; safe to call from a signal handler."""
         for loop in self.loops.values():
             loop.ended.set()
         for attending in self._attending.values():
             attending.end()
 
     def wait(self) -> None:
-        """Until every loop was told to end, or ended by itself."""
+        """Waits until every loop has ended."""
         for loop in self.loops.values():
             loop.ended.wait()
 
     def stop(self, within_s: float = PATIENCE_S) -> bool:
-        """End every loop after the cycle that it is in; False: one runs on after so long.
+        """Stops every loop after its running cycle; False: one is still running after that time.
 
-        Raises the UserError for which one ended by itself.
+        Raises the UserError that ended a loop, if any.
         """
         self.end()
         until_s = monotonic_s() + within_s
@@ -166,7 +171,7 @@ class Tending:
         return True
 
     def _stir(self, name: str) -> None:
-        if name in self.loops:  # a cluster may change while the rest is still put together
+        if name in self.loops:  # a cluster may change while the rest is still being created
             self.loops[name].stir()
 
     def wake(self) -> None:
@@ -175,7 +180,7 @@ class Tending:
             self._wake(name)
 
     def wakers(self) -> dict[str, Callable[[], None]]:
-        """What to call, by repository, when something happened in it: its loop looks, and its pull requests are."""
+        """Callbacks by repository, for changes in it: its loop and its pull requests are processed."""
         return {name: partial(self._wake, name) for name in self.loops}
 
     def _wake(self, name: str) -> None:
@@ -185,9 +190,9 @@ class Tending:
             self._attending[name].wake()
 
     def alive(self) -> Health:
-        """Whether every loop turns."""
+        """True if every loop runs."""
         return alive({name: loop.progress for name, loop in self.loops.items()}, self._clock.now())
 
     def ready(self) -> Health:
-        """Whether one repository was read."""
+        """True if at least one repository was read."""
         return ready({name: loop.progress for name, loop in self.loops.items()})

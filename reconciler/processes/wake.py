@@ -1,11 +1,10 @@
-"""Wake the loop at the instants that matter. APScheduler keeps time; it decides nothing.
+"""Wakes the loop at the scheduled times. APScheduler keeps time; it decides nothing.
 
-A wake-up that comes late is used whatever its age (no misfire grace), several late ones count as one, and there is
-never more than one cycle at a time. Whoever knows that something changed may `wake` the loop early, from any thread
-and as often as they like.
+A late wake-up is used whatever its age (no misfire grace), several late ones count as one, and there is never
+more than one cycle at a time. Any thread may `wake` the loop early, any number of times.
 
-APScheduler sleeps by the machine's clock. Where that was set back meanwhile the loop is woken by a clock that nobody
-sets: an hour back must not be an hour's sleep.
+APScheduler sleeps by the machine's clock. If that is set back meanwhile, a monotonic clock wakes the loop: an
+hour back must not mean an hour of sleep.
 
 Held by tests/reconciler/processes/test_wake.py.
 """
@@ -33,54 +32,54 @@ from schemas.reading.collector import heap_settled
 log = logging.getLogger(__name__)
 
 FATAL = frozenset({"NotAdopted"})
-"""Reasons for which trying again cannot help."""
+"""Reasons for which a retry cannot help."""
 WAKE_GAP = timedelta(seconds=1)
-"""Real time between the beginnings of two cycles that somebody woke: a flood of wake-ups costs a cycle a second."""
+"""Real time between the beginnings of two early cycles: a flood of wake-ups costs one cycle a second."""
 STIR = timedelta(seconds=5)
-"""How soon a change in a cluster is looked at; what is due at an instant is due then all the same."""
+"""Delay after a change in a cluster; scheduled actions are not delayed."""
 MOST_TICKS = 100
 CARRY, LEAST_CARRY = timedelta(seconds=0.5), timedelta(seconds=0.05)
-"""Real time between two questions whether something is due beside a cycle."""
+"""Real time between two checks for actions due beside a cycle."""
 PATIENCE_S = 8.0
-"""Real seconds that a running cycle gets to end: who asks a process to stop often kills it after ten."""
+"""Real seconds that a running cycle gets to end: service managers often kill a process after ten."""
 OVERSLEPT_S = 1.0
-"""How long after its time a wake-up is missed, and how often that is looked at."""
+"""How late a wake-up counts as missed, and how often that is checked."""
 
 
 class Cycling(Protocol):
     """What is woken."""
 
     def cycle(self, now: datetime) -> Cycle:
-        """One look at everything, and what follows from it."""
+        """One complete cycle."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One cycle that was tried."""
+    """One attempted cycle."""
 
     took_s: float
     cycle: Cycle | None = None
-    reason: str = ""  # why there is none
+    reason: str = ""  # why there is no result
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Whether the loop turns, in real time. Replaced as a whole, so that any thread may read it."""
+    """Whether the loop runs, in real time. Replaced as a whole, so that any thread may read it."""
 
     busy_since: datetime | None = None
-    due: datetime | None = None  # when it begins next, while it rests; None: it was not started, or has ended
+    due: datetime | None = None  # when it begins next, while it is idle; None: not started, or ended
     tried: int = 0
-    failing: str = ""  # why the last cycle failed; empty: it did not
-    leading: bool | None = None  # of the last cycle that read the repository; None: there was none yet
+    failing: str = ""  # why the last cycle failed; empty: it succeeded
+    leading: bool | None = None  # of the last cycle that read the repository; None: none yet
 
 
 class Waking:
-    """Runs one controller's cycles until it is stopped. `speed` is how much faster than real time `clock` runs.
+    """Runs one controller's cycles until stopped. `speed` is how much faster than real time `clock` runs.
 
-    `watch` hears of each cycle that ended well, `tried` of every one; neither may take long or raise.
+    `watch` gets each successful cycle, `tried` every one; neither may take long or raise.
     """
 
-    def __init__(  # noqa: PLR0913 - what may be left out is given by name
+    def __init__(  # noqa: PLR0913 - optional arguments are keyword-only
         self,
         reconciler: Cycling,
         clock: Clock,
@@ -92,7 +91,7 @@ class Waking:
         name: str = "loop",
         beside: Callable[[datetime], datetime | None] = lambda _: None,
     ) -> None:
-        """`beside` is called by a thread of its own, also while a cycle runs; it gives when to call it again."""
+        """`beside` is called in a thread of its own, also during a cycle; it returns when to call it again."""
         self._reconciler = reconciler
         self._clock = clock
         self._speed = speed
@@ -102,28 +101,26 @@ class Waking:
         self._beside, self._stopped = beside, Event()
         self._carrying = Thread(target=self._carry_on, name=f"{name}-hands", daemon=True)
         self._pause: timedelta | None = None
-        threads = ThreadPoolExecutor(pool_kwargs={"thread_name_prefix": name})  # as the log has it
+        threads = ThreadPoolExecutor(pool_kwargs={"thread_name_prefix": name})  # for the log
         self._scheduler = BackgroundScheduler(timezone="UTC", executors={"default": threads})
         self._cycling = Lock()
         self._planning = Lock()
         self._woken = self._stirred = self._is_settled = False
         self._warming = Warming()
-        self._not_before_s = self._due_s = (
-            monotonic_s()
-        )  # the next cycle that somebody wakes; the next at all
+        self._not_before_s = self._due_s = monotonic_s()  # the next early cycle; the next scheduled one
         self.progress = Progress()
         self.failed: UserError | None = None
         self.ended = Event()
 
     def start(self) -> None:
-        """Begin; returns at once."""
+        """Starts; returns at once."""
         self._scheduler.start()
         self._carrying.start()
         self._wake_after(timedelta())
         Thread(target=self._watch_sleep, name="sleep", daemon=True).start()
 
     def wake(self) -> None:
-        """Look at once, or right after the cycle that runs now; many calls are one."""
+        """Runs a cycle at once, or right after the running one; several calls count as one."""
         with self._planning:
             self._woken = True
             due = self.progress.due
@@ -131,7 +128,9 @@ class Waking:
                 self._plan(soon)
 
     def stir(self) -> None:
-        """Something moved in a cluster: look soon. Pods come and go all day, and every look asks the repository too."""
+        """Something changed in a cluster: look soon. Pods change all day, and every look also queries the
+        repository.
+        """
         with self._planning:
             self._stirred = True
             due, at = self.progress.due, wall() + STIR
@@ -139,15 +138,15 @@ class Waking:
                 self._plan(at)
 
     def stop(self, within_s: float = PATIENCE_S) -> bool:
-        """End after the cycle that is running, if one is. False: it runs on after so long.
+        """Stops after the running cycle, if any. False: it is still running after that time.
 
-        A process may then end all the same: what a cycle has not committed is decided again, and what it has committed
+        The process may end then: what a cycle has not committed is decided again, and what it has committed
         is carried out by the next process.
         """
         self.ended.set()
         with self._planning:
-            self._scheduler.remove_all_jobs()  # its thread would stumble over one that is due as it shuts down
-        # Waiting for jobs inside of shutdown would hold the lock that the last cycle needs to plan its next.
+            self._scheduler.remove_all_jobs()  # its thread would fail on a job due during the shutdown
+        # Waiting for jobs during shutdown would hold the lock that the last cycle needs to schedule its next.
         self._scheduler.shutdown(wait=False)
         has_ended = self._cycling.acquire(timeout=max(0.0, within_s))
         self._stopped.set()
@@ -157,7 +156,7 @@ class Waking:
         return has_ended
 
     def _carry_on(self) -> None:
-        """What is due beside a cycle."""
+        """Calls `beside` when due."""
         while not self._stopped.is_set():
             try:
                 due = self._beside(self._clock.now())
@@ -188,12 +187,13 @@ class Waking:
             replace_existing=True,
             misfire_grace_time=None,
             coalesce=True,
-            # The lock keeps cycles apart. A bound of one would drop the wake-up that comes while a tick returns.
+            # The lock keeps cycles apart. A limit of one job would drop the wake-up that arrives while a tick
+            # returns.
             max_instances=MOST_TICKS,
         )
 
     def _watch_sleep(self) -> None:
-        """Until the end: whoever slept past its time is woken."""
+        """Until the end: wakes a loop that overslept."""
         while not self.ended.wait(OVERSLEPT_S):
             with self._planning:
                 if self.progress.due is not None and monotonic_s() > self._due_s + OVERSLEPT_S:
@@ -213,7 +213,7 @@ class Waking:
                 self._watch(attempt.cycle)
 
     def _begin(self) -> bool:
-        """False for a tick that another one forestalled: the next instant stands."""
+        """False for a tick that another one preceded: the next scheduled time stays."""
         with self._planning:
             now, due = wall(), self.progress.due
             if due is None or (due > now and self._due_s > monotonic_s()):
@@ -243,7 +243,7 @@ class Waking:
         return attempt, max(timedelta(), (cycle.wake - self._clock.now()) / self._speed)
 
     def _cycle(self) -> tuple[Cycle | None, str]:
-        """What a cycle did, or why there was none."""
+        """The cycle's result, or why there was none."""
         try:
             cycle = self._reconciler.cycle(self._clock.now())
             self._warming.after(cycle)
@@ -261,6 +261,6 @@ class Waking:
             log.warning("cycle failed reason=%s message=%s", fault.reason, fault)
             return None, fault.reason
         except Exception:
-            # A bug of ours must not end the strict ends of everybody: look again, and let people see the trace.
+            # A bug must not stop everyone's strict ends: continue, and log the trace.
             log.exception("cycle broke; please report it")
             return None, "Bug"

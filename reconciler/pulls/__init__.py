@@ -1,1 +1,1 @@
-"""What a change would do, told before it is merged, and what became of it afterwards."""
+"""What a change would do, shown before the merge, and its outcome afterwards."""

@@ -1,7 +1,7 @@
-"""Main and the pull request on top of it, each as the controller would see it: documents in force, queue, world.
+"""Main, and main with the pull request applied, each as the controller would see it: documents in force,
+queue, snapshot.
 
-Requests that nothing touches are taken from the status as they are. Held by
-tests/reconciler/pulls/test_before_and_after.py.
+Unaffected requests are taken from the status. Held by tests/reconciler/pulls/test_before_and_after.py.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from reconciler.planning.queue_place import asked_anew, placed
 from reconciler.planning.snapshot import build_snapshot
 from reconciler.pulls.merged_tree import Merged
 from reconciler.pulls.pull_documents import Documents, Known, keys_of
-from reconciler.pulls.queue_at_check import Standing, intent_of, standing
+from reconciler.pulls.queue_at_check import CommittedStatus, committed_status, intent_of
 from reconciler.store.store_port import Store
 from scheduler.snapshot import Snapshot
 from schemas.errors import Fault
@@ -29,15 +29,15 @@ from schemas.rules.repository import Repository
 from schemas.status.gpr_status import Phase
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-"""When a request counts as filed where no controller has ever written when it was."""
+"""Filing time of a request if no controller recorded one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """One side of the pull request, at one instant."""
+    """One side of the comparison, at one time."""
 
     wanted: Wanted
-    facts: Facts  # as they would be if the controller looked now; requests that are over may be absent
+    facts: Facts  # as they would be if the controller ran now; finished requests may be missing
     snapshot: Snapshot
     repository: Repository  # with the documents that were read
     problems: tuple[Problem, ...]
@@ -49,16 +49,16 @@ class Sights:
 
     base: Sight
     head: Sight
-    standing: Standing | None
+    committed_status: CommittedStatus | None
     edits: tuple[Problem, ...] = ()  # of requests that hold nodes
 
 
 def look(store: Store, merge: Merged, status: str | None, now: datetime) -> Sights:
-    """`status` is the commit of the status branch that counts. UserError `NoProject` when main has none."""
+    """`status` is the commit of the status branch that counts. UserError `NoProject` if main has no project."""
     found, known = None, Known()
     if status is not None:
         since = _paths_since(store, intent_of(store.commit(status)), merge.base)
-        found = standing(store, status, keys_of({*merge.changes, *(since or ())}))
+        found = committed_status(store, status, keys_of({*merge.changes, *(since or ())}))
         facts = found.facts
         known = Known(since, facts.requests.keys(), found.over, facts.trust, found.accepted)
     documents = Documents(store, merge, known)
@@ -69,7 +69,7 @@ def look(store: Store, merge: Merged, status: str | None, now: datetime) -> Sigh
 
 
 def _paths_since(store: Store, intent: str, base: str) -> set[str] | None:
-    """What main changed since the status; None: nobody can tell."""
+    """What main changed since the status; None: unknown."""
     if not intent:
         return None
     try:
@@ -78,8 +78,8 @@ def _paths_since(store: Store, intent: str, base: str) -> set[str] | None:
         return None  # a shallow clone, or main was replaced
 
 
-def _seen(documents: Documents, found: Standing | None, now: datetime) -> Sight:
-    """The controller's own look at the documents; requests whose files were not read stay as they are on record."""
+def _seen(documents: Documents, found: CommittedStatus | None, now: datetime) -> Sight:
+    """As the controller would see the documents; requests whose files were not read keep their status."""
     desired, before = documents.desired, Facts(now) if found is None else found.facts
     wanted = with_readers_decisions(desired.wanted(before), before)
     gone = {key for key in before.requests if documents.is_absent(key)}
@@ -95,7 +95,7 @@ def _seen(documents: Documents, found: Standing | None, now: datetime) -> Sight:
 
 
 def _edits(store: Store, merge: Merged, base: Sight, head: Sight) -> tuple[Problem, ...]:
-    """Edits that may not be while a request holds nodes, with their places."""
+    """Edits not allowed while a request holds nodes, with their lines."""
     phases: dict[tuple[str, str], Phase] = {}
     for key, status in head.facts.requests.items():
         slice_, _, name = key.partition("/")

@@ -1,6 +1,7 @@
-"""May they make these changes? The policy that the controller applies after the merge, asked before it. Pure.
+"""Whether the author may make these changes: the policy that the controller applies after the merge, asked
+before it. Pure.
 
-Authority is of main as it is. When nobody is known the answer is whose change each would be.
+Rights are those on current main. If the author is unknown, the answer is who may make each change.
 
 Held by tests/reconciler/pulls/test_change_rights.py.
 """
@@ -19,11 +20,11 @@ from reconciler.trust.policy import Change, Own, What, denial
 from schemas.reading.reader import rule_of
 
 Vouchers = Mapping[str, Sequence[Voucher]]
-"""Who stands behind each path; the key "" is of whoever stands behind all of them."""
+"""The evidence for each path; the key "" is for all paths."""
 
 
 def changes_of(sights: Sights, merge: Merged, signed: Mapping[str, str]) -> Iterable[Change]:
-    """What the pull request does to each governed file; `signed` are approvals' own signers, by path."""
+    """What the pull request does to each governed file; `signed` are signers of approvals, by path."""
     base, head = sights.base.repository, sights.head.repository
     for path, entry in sorted(merge.changes.items()):
         if rule_of(path) is None:
@@ -36,7 +37,7 @@ def changes_of(sights: Sights, merge: Merged, signed: Mapping[str, str]) -> Iter
 def judge(
     changes: Iterable[Change], vouchers: Vouchers, authority: Authority, shown: str | None, now: datetime
 ) -> Judged:
-    """`shown` is what the one who acts is called where no listed person is known by the evidence."""
+    """`shown` is the author's name if the evidence identifies no listed person."""
     actors: dict[str, Actor] = {}
     denials: list[Denial] = []
     may: dict[str, str] = {}
@@ -56,15 +57,13 @@ def judge(
 def _actors(
     vouchers: Iterable[Voucher], authority: Authority, now: datetime, shown: str | None
 ) -> list[Actor]:
-    """Whoever the evidence shows; evidence of somebody who is listed nowhere is a stranger, not nobody."""
+    """The people identified by the evidence; evidence of an unlisted person gives a stranger, not nobody."""
     found = [authority.actor(voucher, now) for voucher in vouchers]
-    return [
-        actor if actor is not None else Actor(shown or "somebody who is listed nowhere") for actor in found
-    ]
+    return [actor if actor is not None else Actor(shown or "a person who is not listed") for actor in found]
 
 
 def least(change: Change, admins: frozenset[str] = frozenset()) -> str:
-    """Whose change it is, in words: the widest circle that may make it; `admins` are their addresses."""
+    """Who may make the change, as text: the widest group; `admins` are their addresses."""
     rule = rule_of(change.path)
     if rule is None:
         return "anybody"

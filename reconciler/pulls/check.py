@@ -1,7 +1,7 @@
-"""What a pull request would do: is it valid, who may do it, who must approve, who starts when, who waits longer.
+"""What a pull request would do: is it valid, is it allowed, which approvals it needs, what starts when, what
+is delayed.
 
-Pure: both sides come in as seen at one instant, the answer is a value; `reconciler.pulls.check_comment` says it in
-words.
+Pure: takes both sides as of one time, returns a value; `reconciler.pulls.check_comment` puts it into words.
 
 Held by tests/reconciler/pulls/test_check.py.
 """
@@ -40,19 +40,19 @@ from schemas.rules.view import gpr_path
 from schemas.status.gpr_status import HOLDING, GPRStatus, Phase
 
 Verdict = Literal["refused", "waits", "clear"]
-"""It cannot be merged as it is; somebody has to approve; nothing stands in its way."""
+"""It cannot be merged as it is; an approval is needed; nothing blocks it."""
 
 TRIAL_WORK = 3000
-"""Requests that may be planned again to show that a cause is true: half a second, so that the check stays quick."""
+"""Requests replanned to prove causes: half a second, so that the check stays fast."""
 FEWEST_TRIALS = 3
 NEEDS_APPROVAL = "NeedsApproval"
 NEEDS_ADMIN = "NeedsAdmin"
-"""Of a request for a slice: nothing is wrong with it, and it counts when an admin merges it."""
+"""For a slice request: it is valid, and counts once an admin merges it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """One request that the pull request files, edits, ends or takes back, and what becomes of it."""
+class RequestChange:
+    """One request that the pull request creates, edits, ends or deletes, and the effect."""
 
     key: str  # slice/name
     file: str
@@ -64,29 +64,29 @@ class Wish:
     pool: PoolKey | None = None
     gpu_shape: str | None = None
     nodes: int = 0
-    gpus: int = 0  # of all its nodes, in that pool
-    quota: int | None = None  # GPUs one request of the slice may hold without approval
+    gpus: int = 0  # of all its nodes in that pool
+    quota: int | None = None  # GPUs that one request of the slice may hold without approval
     gpu_hours: float | None = None
     amount: float | None = None
     reason: str | None = None  # why it has no start
     message: str | None = None
-    needs_approval: bool = False  # then its start is what it would be if it were approved now
+    needs_approval: bool = False  # the start is then the one after an immediate approval
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """An approval without which a request waits; of a slice that somebody asks for, an admin's merge."""
+    """An approval that a request waits for; for a slice request, an admin's merge."""
 
     key: str
     file: str
     why: str
     rule: Literal["request", "extension", "slice"]
-    admins: tuple[str, ...]  # handles of those whose word would count
-    count: int = 1  # how many of them it takes
+    admins: tuple[str, ...]  # handles of the admins who may approve
+    count: int = 1  # how many approvals are needed
 
     @property
     def command(self) -> str:
-        """What an admin types; merging is no command of ours."""
+        """The command for an admin; a merge needs none."""
         if self.rule == "slice":
             return ""
         return f"egs approve {self.key}{' --rule extension' if self.rule == 'extension' else ''}"
@@ -94,16 +94,16 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What is known of who acts. Without anybody nothing is judged here, and `may` says whose change each would be."""
+    """Whether the author may do it. If unknown, nothing is judged, and `may` says who may make each change."""
 
-    actor: str | None = None  # as people know them
+    actor: str | None = None  # the author's name
     denials: tuple[Denial, ...] = ()
-    may: Mapping[str, str] | None = None  # by path: whose change it is; None: not known either
+    may: Mapping[str, str] | None = None  # by path: who may change it; None: unknown too
 
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """A change of a document that is no request."""
+    """A change of a document other than a request."""
 
     path: str
     kind: str
@@ -113,44 +113,44 @@ class Other:
 
 @dataclass(frozen=True, slots=True)
 class PullCheck:
-    """The whole answer."""
+    """The whole result."""
 
     now: datetime
     stamps: Stamps
     currency: str
-    problems: tuple[Problem, ...] = ()  # new ones, and all in files that it changes
+    problems: tuple[Problem, ...] = ()  # new ones, and all in changed files
     conflicts: tuple[str, ...] = ()
     judged: Judged = Judged()
-    wishes: tuple[Wish, ...] = ()
-    moved: tuple[Effect, ...] = ()  # everybody else
-    sent_away: tuple[str, ...] = ()  # running requests that go back into the queue to make room
+    requests: tuple[RequestChange, ...] = ()
+    moved: tuple[Effect, ...] = ()  # all other requests
+    sent_away: tuple[str, ...] = ()  # running requests that are evicted
     needs: tuple[Need, ...] = ()
     others: tuple[Other, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
-        """Refused when anything is an error; else whether somebody has to approve."""
+        """Refused if there is any error; else whether an approval is needed."""
         if self.conflicts or self.judged.denials or any(p.severity == "error" for p in self.problems):
             return "refused"
         return "waits" if self.needs else "clear"
 
 
 def check_pull(sights: Sights, merge: Merged, judged: Judged, now: datetime) -> PullCheck:
-    """Everything that can be said of the pull request at this instant."""
+    """The check's result at this time."""
     base, head = sights.base, sights.head
     budget = max(FEWEST_TRIALS, TRIAL_WORK // max(1, len(head.snapshot.requests)))
     found = effects(base, head, budget)
-    wishes = tuple(_wishes(sights, merge, found))
+    requests = tuple(_requests(sights, merge, found))
     judged, asked = _without_waiting(judged, head, merge)
-    own = {wish.key for wish in wishes}
+    own = {request.key for request in requests}
     return PullCheck(
         now=now,
-        stamps=stamps_of(merge, sights.standing),
+        stamps=stamps_of(merge, sights.committed_status),
         currency=head.wanted.project.currency,
         problems=_problems(sights, merge),
         conflicts=merge.conflicts,
         judged=judged,
-        wishes=wishes,
+        requests=requests,
         moved=tuple(effect for effect in found.effects if effect.key not in own),
         sent_away=sent_away(base.facts, head.facts),
         needs=(*_needs(base, head, own, judged.actor), *asked),
@@ -167,32 +167,38 @@ def _problems(sights: Sights, merge: Merged) -> tuple[Problem, ...]:
 # -- requests ------------------------------------------------------------------------------------------------
 
 
-def _wishes(sights: Sights, merge: Merged, found: Comparison) -> Iterable[Wish]:
+def _requests(sights: Sights, merge: Merged, found: Comparison) -> Iterable[RequestChange]:
     was = {effect.key: effect.was for effect in found.effects}
     for path in sorted(merge.changes):
         match rule_of(path):
             case (rule, names) if rule.kind == "GPR":
-                yield _wish(f"{names['slice']}/{names['name']}", path, sights, found, was)
+                yield _request(f"{names['slice']}/{names['name']}", path, sights, found, was)
 
 
-def _wish(key: str, path: str, sights: Sights, found: Comparison, was: Mapping[str, int | None]) -> Wish:
+def _request(
+    key: str, path: str, sights: Sights, found: Comparison, was: Mapping[str, int | None]
+) -> RequestChange:
     base, head = sights.base, sights.head
     before, after = base.facts.requests.get(key), head.facts.requests.get(key)
     filed = head.wanted.filed.get(key)
     if filed is not None and filed.spec is None:
-        return Wish(key, path, "invalid", message=filed.problem)
+        return RequestChange(key, path, "invalid", message=filed.problem)
     if after is None or filed is None:
         is_held = after is not None and after.phase in HOLDING
-        return Wish(key, path, "deleted" if is_held else "cancelled", None if after is None else after.phase)
-    wish = Wish(key, path, _change(before, after), after.phase, was=_start_before(before, was.get(key)))
-    wish = replace(wish, nodes=after.accepted_spec.nodes, quota=_quota(head, after.accepted_spec))
+        return RequestChange(
+            key, path, "deleted" if is_held else "cancelled", None if after is None else after.phase
+        )
+    request = RequestChange(
+        key, path, _change(before, after), after.phase, was=_start_before(before, was.get(key))
+    )
+    request = replace(request, nodes=after.accepted_spec.nodes, quota=_quota(head, after.accepted_spec))
     if after.phase in HOLDING:
-        return _holding(wish, after, head)
+        return _holding(request, after, head)
     if after.phase is Phase.PENDING_APPROVAL:
-        return _if_approved(wish, after, head, found)
+        return _if_approved(request, after, head, found)
     if after.phase is Phase.QUEUED:
-        return _queued(wish, after, head, found)
-    return replace(wish, reason=after.reason, message=after.message)
+        return _queued(request, after, head, found)
+    return replace(request, reason=after.reason, message=after.message)
 
 
 def _change(
@@ -219,42 +225,42 @@ def _quota(side: Sight, spec: RequestSpec) -> int | None:
     return None if slice_ is None or slice_.quota is None else slice_.quota.gpus
 
 
-def _holding(wish: Wish, status: GPRStatus, side: Sight) -> Wish:
+def _holding(request: RequestChange, status: GPRStatus, side: Sight) -> RequestChange:
     held = status.assignment
     pool = None if held is None else (held.cluster, held.pool)
     end = status.end_time or status.estimated_end_time
     start = status.start_time or status.estimated_start_time
     message = next((c.message for c in status.conditions if c.type == "ExtensionRefused"), None)
-    return _priced(replace(wish, start=start, end=end, message=message), pool, side)
+    return _priced(replace(request, start=start, end=end, message=message), pool, side)
 
 
-def _queued(wish: Wish, status: GPRStatus, side: Sight, found: Comparison) -> Wish:
-    place = found.planned.placements.get(wish.key)
+def _queued(request: RequestChange, status: GPRStatus, side: Sight, found: Comparison) -> RequestChange:
+    place = found.planned.placements.get(request.key)
     if place is not None:
-        placed = replace(wish, start=instant(place.start), end=instant(place.end))
+        placed = replace(request, start=instant(place.start), end=instant(place.end))
         if side.snapshot.pools[place.pool].observed:
             placed = replace(placed, reason="ClusterObserved", message="its cluster is only observed")
         return _priced(placed, place.pool, side)
-    refusal = found.planned.refusals.get(wish.key)
+    refusal = found.planned.refusals.get(request.key)
     if refusal is not None:
         fits = f"; would fit: {refusal.would_fit}" if refusal.would_fit else ""
-        return replace(wish, reason=str(refusal.reason), message=f"{refusal.message}{fits}")
+        return replace(request, reason=str(refusal.reason), message=f"{refusal.message}{fits}")
     if status.accepted_spec.stopped:
-        return replace(wish, reason=STOPPED, message=stopped_text(wish.key, status))
-    return replace(wish, reason="LimitExceeded", message="; ".join(hard_violations(status, side.wanted)))
+        return replace(request, reason=STOPPED, message=stopped_text(request.key, status))
+    return replace(request, reason="LimitExceeded", message="; ".join(hard_violations(status, side.wanted)))
 
 
-def _if_approved(wish: Wish, status: GPRStatus, side: Sight, found: Comparison) -> Wish:
-    """When it would start if an admin approved at once: what an admin wants to know before deciding."""
-    spec, waits = status.accepted_spec, replace(wish, needs_approval=True, reason=NEEDS_APPROVAL)
+def _if_approved(request: RequestChange, status: GPRStatus, side: Sight, found: Comparison) -> RequestChange:
+    """Its start with an immediate approval: what an admin wants to know before deciding."""
+    spec, waits = status.accepted_spec, replace(request, needs_approval=True, reason=NEEDS_APPROVAL)
     slice_ = side.wanted.slices.get(spec.slice)
     fitting = () if slice_ is None else candidate_pools(spec, slice_, side.wanted.pools)
     chosen = offering(side.wanted, side.facts, found.world.pools).among(spec, fitting, None, status)
     pools = chosen.pools
     gpus = side.wanted.pools[pools[0]].gpus_per_node if pools else spec.gpus_per_node
-    place = standing(wish.key, status, gpus, side.wanted, side.facts.at)
+    place = standing(request.key, status, gpus, side.wanted, side.facts.at)
     asked = Request(
-        key=wish.key,
+        key=request.key,
         slice=spec.slice,
         nodes=spec.nodes,
         duration=int(lease_duration(status).total_seconds()),
@@ -271,20 +277,20 @@ def _if_approved(wish: Wish, status: GPRStatus, side: Sight, found: Comparison) 
     starts = {answer.pool: answer.start for answer in answers if answer.start is not None}
     best = served(chosen, starts)
     if best is None:
-        return replace(waits, message="no pool it may use could hold it, approved or not")
+        return replace(waits, message="it fits no pool that it may use, even if approved")
     end = instant(starts[best] + asked.duration)
     return _priced(replace(waits, start=instant(starts[best]), end=end), best, side)
 
 
-def _priced(wish: Wish, key: PoolKey | None, side: Sight) -> Wish:
+def _priced(request: RequestChange, key: PoolKey | None, side: Sight) -> RequestChange:
     pool = None if key is None else side.wanted.pools.get(key)
-    if pool is None or wish.start is None or wish.end is None:
-        return replace(wish, pool=key)
-    gpus = wish.nodes * pool.gpus_per_node
-    hours = gpus * (wish.end - wish.start) / timedelta(hours=1)
+    if pool is None or request.start is None or request.end is None:
+        return replace(request, pool=key)
+    gpus = request.nodes * pool.gpus_per_node
+    hours = gpus * (request.end - request.start) / timedelta(hours=1)
     amount = hours * pool.price_per_gpu_hour
     return replace(
-        wish,
+        request,
         pool=key,
         gpu_shape=pool.gpu_shape,
         gpus=gpus,
@@ -297,7 +303,7 @@ def _priced(wish: Wish, key: PoolKey | None, side: Sight) -> Wish:
 
 
 def _needs(base: Sight, head: Sight, own: set[str], actor: str | None) -> Iterable[Need]:
-    """Of its own requests, and of those that wait for an admin because of it."""
+    """For its own requests, and for others that need an approval because of it."""
     notices = {p.file: p for p in head.problems if p.rule == NEEDS_APPROVAL}
     for key, status in sorted(head.facts.requests.items()):
         before = base.facts.requests.get(key)
@@ -313,14 +319,14 @@ def _needs(base: Sight, head: Sight, own: set[str], actor: str | None) -> Iterab
 
 
 def _without_waiting(judged: Judged, head: Sight, merge: Merged) -> tuple[Judged, tuple[Need, ...]]:
-    """Asking for a slice is for everybody, and waits for an admin's merge: that is no refusal."""
+    """Everyone may request a slice, which then waits for an admin's merge: that is not a refusal."""
     waiting = {denial.path for denial in judged.denials if denial.rule == NEEDS_ADMIN}
     needs = []
     for path, document in head.repository.documents.items():
         asks = isinstance(document, WorkspaceRequest) and path in merge.changes
         if asks and (path in waiting or judged.actor is None):
             name, admins = document.metadata.name, _admins(head, judged.actor)
-            needs.append(Need(name, path, f"slice {name} is asked for", "slice", admins))
+            needs.append(Need(name, path, f"slice {name} is requested", "slice", admins))
     mine = {need.file for need in needs}
     denials = tuple(denial for denial in judged.denials if denial.path not in mine)
     return replace(judged, denials=denials), tuple(sorted(needs, key=lambda need: need.key))
@@ -334,7 +340,7 @@ def _why(notice: Problem | None, status: GPRStatus) -> str:
 
 
 def _admins(side: Sight, actor: str | None) -> tuple[str, ...]:
-    """Admins whose word counts: nobody approves their own request unless the project says so."""
+    """Admins who may approve: nobody approves their own request unless the project allows it."""
     project = side.wanted.project
     others = [admin for admin in project.admins if project.approval.own_requests or admin.email != actor]
     return tuple(admin.handle for admin in others)
@@ -376,7 +382,7 @@ def _others(base: Sight, head: Sight, merge: Merged) -> Iterable[Other]:
 
 
 def _differing(old: object, new: object) -> tuple[str, ...]:
-    """Fields, as files call them, whose values differ."""
+    """Fields, by their names in files, whose values differ."""
     fields = getattr(type(new), "model_fields", {})
     return tuple(
         field.alias or name

@@ -1,4 +1,4 @@
-"""What a check was computed against, so that anybody can tell whether it still says the truth. Pure.
+"""What a check was computed against, so that readers can see whether it is still valid. Pure.
 
 Held by tests/reconciler/pulls/test_check_basis.py.
 """
@@ -12,25 +12,25 @@ from datetime import datetime
 
 from reconciler.model.facts import Facts
 from reconciler.pulls.merged_tree import Merged
-from reconciler.pulls.queue_at_check import Standing
+from reconciler.pulls.queue_at_check import CommittedStatus
 from schemas.reading.units import format_instant
 from schemas.status.gpr_status import TERMINAL, GPRStatus
 
 
 @dataclass(frozen=True, slots=True)
 class Stamps:
-    """Commits and queue behind a check. The check is stale when main or the queue's digest is another."""
+    """Commits and queue behind a check. The check is stale once main or the queue's digest changes."""
 
     base: str  # main
     head: str
-    behind: int  # commits of main that the branch does not have
+    behind: int  # commits of main missing in the branch
     status: str | None  # commit of the status branch; None: there is none
     status_at: datetime | None
-    is_answered: bool  # whether the status answers main as it is
-    queue: str  # digest of who waits and holds what, and from when
+    is_answered: bool  # true if the status covers current main
+    queue: str  # digest of the waiting and holding requests and their times
 
 
-def stamps_of(merge: Merged, known: Standing | None) -> Stamps:
+def stamps_of(merge: Merged, known: CommittedStatus | None) -> Stamps:
     """The stamps of one check."""
     facts = None if known is None else known.facts
     return Stamps(
@@ -45,12 +45,12 @@ def stamps_of(merge: Merged, known: Standing | None) -> Stamps:
 
 
 def queue_of(facts: Facts) -> str:
-    """The digest of the queue as committed; another one makes every check made before it stale."""
+    """The digest of the committed queue; once it changes, older checks are stale."""
     return queue_digest(facts.requests.items())
 
 
 def queue_digest(requests: Iterable[tuple[str, GPRStatus]]) -> str:
-    """`sha256:` over what a plan begins with: every request that is not over, its phase, its place and its times."""
+    """`sha256:` over the plan's inputs: every unfinished request, with phase, pool and times."""
     lines = sorted(_line(key, status) for key, status in requests if status.phase not in TERMINAL)
     return "sha256:" + hashlib.sha256("\n".join(lines).encode()).hexdigest()
 

@@ -1,6 +1,7 @@
-"""A check as one comment on a forge, and as a workflow's annotations; `terminal` and `data` have the other forms.
+"""A check as one comment on a forge, and as workflow annotations; `terminal` and `data` have the other
+formats.
 
-Pure. The comment is short: what matters stands in its first line, and long lists are cut with their number told.
+Pure. The comment is short: the verdict is the first line, and long lists are cut with a count.
 
 Held by tests/reconciler/pulls/test_check_comment.py.
 """
@@ -12,7 +13,7 @@ from typing import TypeVar
 
 from reconciler.forges.forge_port import CommitState
 from reconciler.pulls import check_sentences
-from reconciler.pulls.check import NEEDS_APPROVAL, PullCheck, Wish
+from reconciler.pulls.check import NEEDS_APPROVAL, PullCheck, RequestChange
 from reconciler.pulls.check_sentences import Tongue
 from reconciler.pulls.markdown import code, plain, table
 from scheduler.causes.compare import Effect
@@ -22,13 +23,13 @@ from schemas.rules.check import as_annotations as annotated
 from schemas.rules.problems import Problem
 
 MARKER = "<!-- egs-check -->"
-"""The line by which our one comment on a pull request is known again."""
+"""The line that identifies our single comment on a pull request."""
 CONTEXT = "egs/check"
 """Name of our commit status."""
 MOST = 15
 """Rows of one list in a comment."""
 FEW = 5
-"""Rows that are shown without a click."""
+"""Rows shown without expanding."""
 
 Item = TypeVar("Item")
 _MARK = {"refused": "❌", "waits": "✋", "clear": "✅"}
@@ -37,17 +38,17 @@ _SEVERE = {"error": "❌", "warning": "⚠️", "notice": "•"}
 
 
 def state(check: PullCheck) -> CommitState:
-    """Waiting for an admin is no failure: merging is how some projects ask."""
+    """Waiting for an admin is not a failure: in some projects merging is the approval."""
     return "failure" if check.verdict == "refused" else "success"
 
 
 def markdown(check: PullCheck) -> str:
-    """The one comment, marker included."""
+    """The comment, with its marker."""
     parts = [
         MARKER,
         f"### {_MARK[check.verdict]} {check_sentences.verdict(check, _FORGE)}",
         *_problems(check),
-        *_wishes(check),
+        *_requests(check),
         *_needs(check),
         *_moved(check),
         *_others(check),
@@ -58,14 +59,14 @@ def markdown(check: PullCheck) -> str:
 
 
 def workflow_commands(check: PullCheck) -> str:
-    """Commands by which a workflow puts each problem beside its line; denials and conflicts at their files."""
+    """Workflow commands that annotate each problem's line; denials and conflicts annotate their files."""
     found = [*check.problems, *_as_problems(check)]
     return annotated(CheckResult(0, tuple(sorted(found))))
 
 
 def _as_problems(check: PullCheck) -> Iterator[Problem]:
     for denial in check.judged.denials:
-        yield Problem(denial.path, 1, 1, denial.rule, "error", denial.message, "ask somebody who may")
+        yield Problem(denial.path, 1, 1, denial.rule, "error", denial.message, "ask a person who may")
     for path in check.conflicts:
         yield Problem(
             path, 1, 1, "Conflict", "error", "main changed this file too", "merge main into the branch"
@@ -79,7 +80,7 @@ def _problems(check: PullCheck) -> Iterator[str]:
     rows = [
         f"- {_SEVERE[p.severity]} {code(f'{p.file}:{p.line}')} {plain(p.message)} → {plain(p.fix)}"
         for p in sorted(check.problems, key=_worst_first)
-        if p.rule != NEEDS_APPROVAL  # said below, with who may
+        if p.rule != NEEDS_APPROVAL  # reported below, with who may approve
     ]
     rows += [f"- ❌ {code(d.path)} {plain(check_sentences.refusal(d))}" for d in check.judged.denials]
     rows += [
@@ -93,33 +94,33 @@ def _worst_first(problem: Problem) -> tuple[int, Problem]:
     return (("error", "warning", "notice").index(problem.severity), problem)
 
 
-def _wishes(check: PullCheck) -> Iterator[str]:
-    if not check.wishes:
+def _requests(check: PullCheck) -> Iterator[str]:
+    if not check.requests:
         return
     head = ("request", "change", "start (UTC)", "wait", "end", "where", "GPUs", "cost")
-    rows = [_wish(wish, check) for wish in check.wishes[:MOST]]
-    more = len(check.wishes) - MOST
+    rows = [_request(request, check) for request in check.requests[:MOST]]
+    more = len(check.requests) - MOST
     yield table(head, rows) + (f"\n\nand {more} more" if more > 0 else "")
 
 
-def _wish(wish: Wish, check: PullCheck) -> tuple[str, ...]:
+def _request(request: RequestChange, check: PullCheck) -> tuple[str, ...]:
     return (
-        code(wish.key),
-        wish.change,
-        check_sentences.start(wish) or plain(wish.message or wish.reason or ""),
-        check_sentences.wait(wish, check.now),
-        "" if wish.end is None else check_sentences.day_time(wish.end),
-        _where(wish),
-        check_sentences.gpus(wish, code),
-        check_sentences.cost(wish, check.currency),
+        code(request.key),
+        request.change,
+        check_sentences.start(request) or plain(request.message or request.reason or ""),
+        check_sentences.wait(request, check.now),
+        "" if request.end is None else check_sentences.day_time(request.end),
+        _where(request),
+        check_sentences.gpus(request, code),
+        check_sentences.cost(request, check.currency),
     )
 
 
-def _where(wish: Wish) -> str:
-    if wish.pool is None:
+def _where(request: RequestChange) -> str:
+    if request.pool is None:
         return ""
-    observed = " (observed only)" if wish.reason == "ClusterObserved" else ""
-    return f"{code('/'.join(wish.pool))} {check_sentences.counted(wish.nodes, 'node')}{observed}"
+    observed = " (observed only)" if request.reason == "ClusterObserved" else ""
+    return f"{code('/'.join(request.pool))} {check_sentences.counted(request.nodes, 'node')}{observed}"
 
 
 def _needs(check: PullCheck) -> Iterator[str]:
@@ -167,11 +168,13 @@ def _others(check: PullCheck) -> Iterator[str]:
 
 def _actor(check: PullCheck) -> Iterator[str]:
     if check.judged.actor is not None:
-        yield f"Judged as a change by {code(check.judged.actor)}."
+        yield f"Judged for the author {code(check.judged.actor)}."
     elif check.judged.may:
         groups = check_sentences.grouped(check.judged.may).items()
         rows = [f"- {plain(who)} ({check_sentences.counted(len(paths), 'file')})" for who, paths in groups]
-        yield f"{check_sentences.NOT_JUDGED} It is for\n" + "\n".join(_cut(rows, str, "- and {} more"))
+        yield f"{check_sentences.NOT_JUDGED} The changes can be made by\n" + "\n".join(
+            _cut(rows, str, "- and {} more")
+        )
 
 
 def _cut(rows: Sequence[Item], shown: Callable[[Item], str], more: str) -> Iterable[str]:

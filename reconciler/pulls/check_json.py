@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from reconciler.pulls.check import Need, PullCheck, Wish
+from reconciler.pulls.check import Need, PullCheck, RequestChange
 from reconciler.pulls.check_basis import Stamps
 from scheduler.causes.compare import Effect
 from schemas.reading.units import format_instant, instant
@@ -25,10 +25,10 @@ def data(check: PullCheck) -> dict[str, Any]:
         "conflicts": list(check.conflicts),
         "denials": [{"file": d.path, "rule": d.rule, "message": d.message} for d in judged.denials],
         "may": None if judged.may is None else _sorted(judged.may),
-        "requests": [_wish(wish, check) for wish in check.wishes],
+        "requests": [_request(request, check) for request in check.requests],
         "approvals": [_need(need) for need in check.needs],
         "moved": [_effect(effect) for effect in check.moved],
-        **({"preempted": list(check.sent_away)} if check.sent_away else {}),  # only where the policy is on
+        **({"preempted": list(check.sent_away)} if check.sent_away else {}),  # only if preemption is enabled
         "others": [
             {"file": o.path, "kind": o.kind, "change": o.change, "fields": list(o.fields)}
             for o in check.others
@@ -48,30 +48,30 @@ def _stamps(stamps: Stamps) -> dict[str, Any]:
     }
 
 
-def _wish(wish: Wish, check: PullCheck) -> dict[str, Any]:
-    slice_, _, name = wish.key.partition("/")
-    wait = None if wish.start is None else max(0, int((wish.start - check.now).total_seconds()))
+def _request(request: RequestChange, check: PullCheck) -> dict[str, Any]:
+    slice_, _, name = request.key.partition("/")
+    wait = None if request.start is None else max(0, int((request.start - check.now).total_seconds()))
     return {
         "slice": slice_,
         "name": name,
-        "file": wish.file,
-        "change": wish.change,
-        "phase": None if wish.phase is None else str(wish.phase),
-        "needsApproval": wish.needs_approval,
-        "startBefore": _time(wish.was),
-        "estimatedStartTime": _time(wish.start),
+        "file": request.file,
+        "change": request.change,
+        "phase": None if request.phase is None else str(request.phase),
+        "needsApproval": request.needs_approval,
+        "startBefore": _time(request.was),
+        "estimatedStartTime": _time(request.start),
         "estimatedWaitSeconds": wait,
-        "estimatedEndTime": _time(wish.end),
-        "cluster": None if wish.pool is None else wish.pool[0],
-        "pool": None if wish.pool is None else wish.pool[1],
-        "gpuShape": wish.gpu_shape,
-        "nodes": wish.nodes or None,
-        "gpus": wish.gpus or None,
-        "quota": wish.quota,
-        "gpuHours": wish.gpu_hours,
-        "cost": None if wish.amount is None else {"amount": wish.amount, "currency": check.currency},
-        "reason": wish.reason,
-        "message": wish.message,
+        "estimatedEndTime": _time(request.end),
+        "cluster": None if request.pool is None else request.pool[0],
+        "pool": None if request.pool is None else request.pool[1],
+        "gpuShape": request.gpu_shape,
+        "nodes": request.nodes or None,
+        "gpus": request.gpus or None,
+        "quota": request.quota,
+        "gpuHours": request.gpu_hours,
+        "cost": None if request.amount is None else {"amount": request.amount, "currency": check.currency},
+        "reason": request.reason,
+        "message": request.message,
     }
 
 

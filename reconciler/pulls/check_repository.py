@@ -1,6 +1,6 @@
-"""Check one pull request in a repository that is there to be read: everything from commits to the answer.
+"""Checks one pull request in a readable repository, from commits to the result.
 
-For whoever has a store: the command in a clone or a CI job, the controller in its mirror, the hook of a Git server.
+Used by the command in a clone or a CI job, the controller on its mirror, and the hook of a Git server.
 """
 
 from __future__ import annotations
@@ -24,28 +24,31 @@ from schemas.rules.problems import Problem
 
 MAIN = "main"
 MOST_SIGNATURES = 50
-"""Approvals of one pull request whose signatures are checked: each may start a program."""
+"""Signed approvals of one pull request that are verified: each may start a program."""
 
 
 @dataclass(frozen=True, slots=True)
 class PullToCheck:
-    """One pull request, and what is known of who stands behind it."""
+    """One pull request, and the evidence about its author."""
 
     base: str  # commit of main
     head: str
     status: str | None  # commit of the status branch that counts; None: there is none
     vouchers: Vouchers = field(default_factory=dict)
-    """By path; "" is of whoever stands behind all of it. Empty: nobody is known, and the controller judges."""
-    shown: str | None = None  # what the one who acts is called where the project does not know them
+    """By path; "" is for all paths. Empty: the author is unknown, and the controller judges later."""
+    shown: str | None = None  # the author's name if the project does not know them
     keyring: Keyring = field(default_factory=Keyring)
     verifier: Verifier | None = None
-    """With it, where nobody is known otherwise, signatures of the branch's commits show who stands behind each file."""
+    """If given, and the author is otherwise unknown, signatures of the branch's commits identify the author
+    of each file.
+    """
 
 
 def checked(store: Store, asked: PullToCheck, now: datetime) -> PullCheck:
-    """UserErrors, when nothing can be said: `NoCommonHistory`, `SeveralMergeBases`, `TooManyFiles`, `NoProject`.
+    """UserErrors if no result is possible: `NoCommonHistory`, `SeveralMergeBases`, `TooManyFiles`,
+    `NoProject`.
 
-    The store's faults go through.
+    Passes on the store's faults.
     """
     merge = merged(store, asked.base, asked.head)
     sights = look(store, merge, asked.status, now)
@@ -60,7 +63,7 @@ def checked(store: Store, asked: PullToCheck, now: datetime) -> PullCheck:
 
 
 def _signed_approvals(sights: Sights, merge: Merged) -> tuple[dict[str, Approval], tuple[str, ...]]:
-    """Approvals with a signature inside that the pull request brings, by path; and those that are too many."""
+    """Signed approvals that the pull request adds, by path; and those beyond the limit."""
     documents = ((path, sights.head.repository.documents.get(path)) for path in sorted(merge.changes))
     found = {p: d for p, d in documents if isinstance(d, Approval) and d.spec.signature is not None}
     paths = list(found)
@@ -68,14 +71,14 @@ def _signed_approvals(sights: Sights, merge: Merged) -> tuple[dict[str, Approval
 
 
 def _not_looked_at(path: str) -> Problem:
-    text = f"one pull request brings more than {MOST_SIGNATURES} signed approvals, and this one was not looked at"
+    text = f"the pull request has more than {MOST_SIGNATURES} signed approvals, and this one was not checked"
     return Problem(path, 1, 1, "TooManyApprovals", "error", text, "split the change")
 
 
 def _approvers(
     approvals: Mapping[str, Approval], project: str, asked: PullToCheck, authority: Authority, now: datetime
 ) -> dict[str, str]:
-    """Handles of the admins whose own signatures are in these approvals, by path."""
+    """Handles of the admins whose valid signatures are in these approvals, by path."""
     verifier, found = asked.verifier or SystemVerifier(), {}
     for path, approval in approvals.items():
         key = verifier.key_of(NAMESPACE, statement(project, approval), approval.spec.signature or "")
@@ -85,7 +88,7 @@ def _approvers(
 
 
 def _signed(store: Store, merge: Merged, asked: PullToCheck, now: datetime) -> Vouchers:
-    """Who signed the commits that brought exactly the content of each file."""
+    """Signers of the commits that brought exactly each file's content."""
     if asked.verifier is None:
         return {}
     signers, step = Signers(asked.verifier), Step(merge.fork, store.commit(merge.head), is_line=False)

@@ -1,6 +1,6 @@
 """The check's sentences, the same in a terminal and on a forge. Pure.
 
-`code` and `plain` say how a name and a stranger's text are written there.
+`code` and `plain` format names and untrusted text.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from reconciler.model.evidence import Denial
-from reconciler.pulls.check import Need, PullCheck, Wish
+from reconciler.pulls.check import Need, PullCheck, RequestChange
 from scheduler.causes.compare import Effect
 from schemas.reading.units import instant
 from schemas.rules.problems import quoted
@@ -20,39 +20,39 @@ Writer = Callable[[str], str]
 
 DESCRIPTION = 140
 """Characters that GitHub shows of a commit status."""
-NOT_JUDGED = "Whether its author may make this change was not judged here; the controller judges."
+NOT_JUDGED = "Whether the author may make this change was not checked here; the controller checks it."
 _MOST_NAMES = 5
 _WHY = {
     Cause.HIGHER_RANK_ARRIVED: "{by} ranks before it",
     Cause.APPROVED: "{by} was approved",
     Cause.REQUEUED: "{by} is queued again",
-    Cause.REQUEST_CHANGED: "{by} asks for something else now",
+    Cause.REQUEST_CHANGED: "{by} changed",
     Cause.ADMIN_MOVED: "an admin moved {by}",
     Cause.POLICY_CHANGED: "rules or pools of {by} change",
     Cause.MAINTENANCE_ADDED: "maintenance of {by}",
     Cause.NODE_LOST: "{by} is lost",
-    Cause.NODE_REPLACED: "{by} takes the place of a bad node",
+    Cause.NODE_REPLACED: "{by} replaces a bad node",
     Cause.CHECKS_FAILED: "{by} failed its checks",
     Cause.CLUSTER_UNREACHABLE: "{by} does not answer",
-    Cause.CONTROLLER_ABSENT: "the controller was away",
+    Cause.CONTROLLER_ABSENT: "the controller was down",
 }
 _ITS_OWN = {
-    Cause.REQUEST_CHANGED: "it asks for something else now",
+    Cause.REQUEST_CHANGED: "it was edited",
     Cause.POLICY_CHANGED: "its rules or pools change",
 }
-"""Where a request is the cause of its own move."""
+"""If a request is itself the cause of its move."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tongue:
-    """How names and strangers' text are written."""
+    """How names and untrusted text are written."""
 
     code: Writer
     plain: Writer
 
 
 def verdict(check: PullCheck, tongue: Tongue) -> str:
-    """The whole answer in one line."""
+    """The whole result in one line."""
     if check.verdict == "refused":
         return f"It cannot be merged like this: {_hindrances(check)}."
     waiting = [tongue.code(need.key) for need in check.needs]
@@ -60,10 +60,14 @@ def verdict(check: PullCheck, tongue: Tongue) -> str:
         verb = "waits" if len(waiting) == 1 else "wait"
         for_what = "an admin's merge" if all(n.rule == "slice" for n in check.needs) else "approval"
         return f"Valid. {_listed(waiting)} {verb} for {for_what}; {_effect_on_others(check)}."
-    starts = [wish for wish in check.wishes if wish.change in {"new", "changed"} and wish.start is not None]
+    starts = [
+        request
+        for request in check.requests
+        if request.change in {"new", "changed"} and request.start is not None
+    ]
     if not starts:
         return f"Good to merge; {_effect_on_others(check)}."
-    first = min(starts, key=lambda wish: (wish.start or check.now, wish.key))
+    first = min(starts, key=lambda request: (request.start or check.now, request.key))
     more = f" and {len(starts) - 1} more later" if len(starts) > 1 else ""
     return (
         f"Good to merge: {tongue.code(first.key)} starts {_when(first, check.now)}{more}; "
@@ -71,10 +75,10 @@ def verdict(check: PullCheck, tongue: Tongue) -> str:
     )
 
 
-def _when(wish: Wish, now: datetime) -> str:
-    assert wish.start is not None
-    wait = max(timedelta(), wish.start - now)
-    return f"at {day_time(wish.start)} UTC" if wait else "at once"
+def _when(request: RequestChange, now: datetime) -> str:
+    assert request.start is not None
+    wait = max(timedelta(), request.start - now)
+    return f"at {day_time(request.start)} UTC" if wait else "at once"
 
 
 def description(check: PullCheck) -> str:
@@ -97,7 +101,7 @@ def _hindrances(check: PullCheck) -> str:
 
 def _effect_on_others(check: PullCheck) -> str:
     gone = len(check.sent_away)
-    room = f"{counted(gone, 'running request makes', 'running requests make')} room and" if gone else ""
+    room = f"{counted(gone, 'running request is', 'running requests are')} evicted and" if gone else ""
     return " ".join(filter(None, (room, _effect_on_waiting(check))))
 
 
@@ -109,13 +113,13 @@ def _effect_on_waiting(check: PullCheck) -> str:
         up_to = f" ({most})" if len(later) == 1 else f" (up to {most})"
         return f"{counted(len(later), 'request waits', 'requests wait')} longer{up_to}"
     less = f", {sooner} {'waits' if sooner == 1 else 'wait'} less" if sooner else ""
-    return f"nobody waits longer{less}"
+    return f"no request waits longer{less}"
 
 
 def cause(effect: Effect, tongue: Tongue) -> str:
-    """Why somebody moves."""
+    """Why a request moves."""
     if effect.change == "gone":
-        return "its file goes"
+        return "its file is deleted"
     if effect.cause is None:
         return "room appears" if effect.change == "earlier" else ""
     by = _listed([tongue.code(name) for name in effect.by.split(", ") if name]) or "something"
@@ -125,7 +129,7 @@ def cause(effect: Effect, tongue: Tongue) -> str:
 
 
 def refusal(denial: Denial) -> str:
-    """Why a change is not allowed, without the path that stands before it already."""
+    """Why a change is not allowed, without the path, which is printed before it."""
     return denial.message.removeprefix(f"{quoted(denial.path)}: ")
 
 
@@ -134,15 +138,15 @@ def delay(effect: Effect) -> str:
     if effect.now is None:
         return "no start"
     if effect.was is None:
-        return "a start at last"
+        return "now has a start"
     if effect.now == effect.was:
-        return "not at all"
+        return "no start any more"
     by = lasting(abs(instant(effect.now) - instant(effect.was)))
     return f"{by} later" if effect.now > effect.was else f"{by} earlier"
 
 
 def most_moved_first(effects: Iterable[Effect]) -> list[Effect]:
-    """Those who lose their start altogether first, then by how much they move."""
+    """Requests that lose their start first, then by the size of the move."""
 
     def distance(effect: Effect) -> tuple[float, str]:
         if effect.was is None or effect.now is None:
@@ -152,70 +156,74 @@ def most_moved_first(effects: Iterable[Effect]) -> list[Effect]:
     return sorted(effects, key=distance)
 
 
-def start(wish: Wish) -> str:
-    """The start, with what it depends on and what it was; empty when there is none."""
-    if wish.start is None:
-        return {"deleted": "its lease goes on", "invalid": "see above"}.get(wish.change, "")
-    said = day_time(wish.start) + (" if approved now" if wish.needs_approval else "")
-    return said if wish.was is None or wish.was == wish.start else f"{said} (was {day_time(wish.was)})"
+def start(request: RequestChange) -> str:
+    """The start, its condition and the previous start; empty if there is none."""
+    if request.start is None:
+        return {"deleted": "its lease continues", "invalid": "see above"}.get(request.change, "")
+    said = day_time(request.start) + (" if approved now" if request.needs_approval else "")
+    return (
+        said
+        if request.was is None or request.was == request.start
+        else f"{said} (was {day_time(request.was)})"
+    )
 
 
-def wait(wish: Wish, now: datetime) -> str:
-    """Time until the start; nothing for what has begun."""
-    if wish.start is None or wish.phase not in WAITING:
+def wait(request: RequestChange, now: datetime) -> str:
+    """Time until the start; empty once it has begun."""
+    if request.start is None or request.phase not in WAITING:
         return ""
-    return lasting(max(timedelta(), wish.start - now))
+    return lasting(max(timedelta(), request.start - now))
 
 
-def gpus(wish: Wish, write: Writer) -> str:
-    """How many GPUs it holds, and of how many it may hold without approval."""
-    if not wish.gpus:
+def gpus(request: RequestChange, write: Writer) -> str:
+    """How many GPUs it holds, and the quota without approval."""
+    if not request.gpus:
         return ""
-    quota = "" if wish.quota is None else f", quota {wish.quota}"
-    return f"{wish.gpus} × {write(wish.gpu_shape or '')}{quota}"
+    quota = "" if request.quota is None else f", quota {request.quota}"
+    return f"{request.gpus} × {write(request.gpu_shape or '')}{quota}"
 
 
-def cost(wish: Wish, currency: str) -> str:
-    """What it costs in all."""
-    return "" if wish.amount is None else f"{wish.amount:,.2f} {currency}"
+def cost(request: RequestChange, currency: str) -> str:
+    """Its total cost."""
+    return "" if request.amount is None else f"{request.amount:,.2f} {currency}"
 
 
 def approval(need: Need, tongue: Tongue) -> str:
-    """Why, who, and how."""
+    """Reason, people and command."""
     names = [tongue.code(name) for name in need.admins[:_MOST_NAMES]]
     if len(need.admins) > _MOST_NAMES:
         names.append(f"{len(need.admins) - _MOST_NAMES} others")
     count = "two admins have" if need.count > 1 else "an admin has"
-    who = f"{_listed(names, 'or')}" if names else "there is nobody but the one who asks"
+    who = f"{_listed(names, 'or')}" if names else "there is no admin other than the requester"
     if not need.command:
         return f"{tongue.plain(need.why)}; {count} to merge it ({who})"
-    # It binds what main has, so that before the merge there is nothing to approve, or something else.
+    # It binds the content of main: before the merge there is nothing to approve, or another content.
     how = f"after the merge, {tongue.code(need.command)}"
     return f"{tongue.plain(need.why)}; {count} to approve ({who}): {how}"
 
 
 def against(check: PullCheck, tongue: Tongue) -> list[str]:
-    """What the check was computed against, and why it may not be the last word."""
+    """What the check was computed against, and why it may change."""
     stamps, lines = check.stamps, []
     queue = (
-        "with no status: no controller has written one, so starts are those of an empty history"
+        "without a status: no controller has written one, so starts assume an empty history"
         if stamps.status_at is None
         else f"and the queue of {day_time(stamps.status_at)} UTC"
     )
     lines.append(f"Checked {day_time(check.now)} UTC against main {tongue.code(stamps.base[:10])} {queue}.")
     if stamps.behind:
         lines.append(
-            f"The branch is {counted(stamps.behind, 'commit')} behind main: what counts is its own changes "
+            f"The branch is {counted(stamps.behind, 'commit')} behind main: it is checked as its own changes "
             "on top of main as it is now."
         )
     if stamps.status_at is not None and not stamps.is_answered:
-        lines.append("The controller has not answered main as it is now: starts may still move.")
-    lines.append("It is stale as soon as main or the queue moves.")
+        lines.append("The controller has not processed current main yet: starts may still move.")
+    lines.append("The check is stale once main or the queue changes.")
     return lines
 
 
 def grouped(may: Mapping[str, str]) -> dict[str, list[str]]:
-    """Files by whose change they are."""
+    """Files by who may change them."""
     found: dict[str, list[str]] = {}
     for path, who in sorted(may.items()):
         found.setdefault(who, []).append(path)

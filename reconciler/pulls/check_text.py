@@ -11,7 +11,7 @@ from schemas.reading.units import instant
 
 
 def safe(text: str) -> str:
-    """A stranger's text, of which nothing steers a terminal or begins a workflow's command."""
+    """Untrusted text without anything that controls a terminal or starts a workflow command."""
     shown = "".join(letter if letter.isprintable() else "\ufffd" for letter in " ".join(text.split()))
     return shown.replace("::", ": :")
 
@@ -20,11 +20,11 @@ _TONGUE = Tongue(safe, safe)
 
 
 def text(check: PullCheck) -> str:
-    """Everything the check says, the verdict first."""
+    """The whole check, the verdict first."""
     blocks = [
         [check_sentences.verdict(check, _TONGUE)],
         [*_problems(check)],
-        [*_table(("REQUEST", "CHANGE", "START", "WAIT", "END", "WHERE", "GPUS", "COST"), _wishes(check))],
+        [*_table(("REQUEST", "CHANGE", "START", "WAIT", "END", "WHERE", "GPUS", "COST"), _requests(check))],
         [f"{safe(need.key)}: {check_sentences.approval(need, _TONGUE)}" for need in check.needs],
         [*_table(("REQUEST", "START WAS", "START NOW", "MOVES", "WHY"), _moved(check))],
         [*_others(check)],
@@ -37,7 +37,7 @@ def text(check: PullCheck) -> str:
 def _problems(check: PullCheck) -> Iterator[str]:
     for p in check.problems:
         if p.rule == NEEDS_APPROVAL:
-            continue  # said below, with who may
+            continue  # reported below, with who may approve
         place = safe(f"{p.file}:{p.line}:{p.column}")
         yield f"{place} {p.severity} {p.rule}: {safe(p.message)}; {safe(p.fix)}"
     for denial in check.judged.denials:
@@ -46,21 +46,21 @@ def _problems(check: PullCheck) -> Iterator[str]:
         yield f"{safe(path)} error Conflict: main changed this file too; merge main into the branch"
 
 
-def _wishes(check: PullCheck) -> list[tuple[str, ...]]:
+def _requests(check: PullCheck) -> list[tuple[str, ...]]:
     return [
         (
-            safe(wish.key),
-            wish.change,
-            check_sentences.start(wish) or safe(wish.message or wish.reason or ""),
-            check_sentences.wait(wish, check.now),
-            "" if wish.end is None else check_sentences.day_time(wish.end),
+            safe(request.key),
+            request.change,
+            check_sentences.start(request) or safe(request.message or request.reason or ""),
+            check_sentences.wait(request, check.now),
+            "" if request.end is None else check_sentences.day_time(request.end),
             ""
-            if wish.pool is None
-            else f"{'/'.join(wish.pool)}, {check_sentences.counted(wish.nodes, 'node')}",
-            check_sentences.gpus(wish, safe),
-            check_sentences.cost(wish, check.currency),
+            if request.pool is None
+            else f"{'/'.join(request.pool)}, {check_sentences.counted(request.nodes, 'node')}",
+            check_sentences.gpus(request, safe),
+            check_sentences.cost(request, check.currency),
         )
-        for wish in check.wishes
+        for request in check.requests
     ]
 
 
@@ -89,10 +89,10 @@ def _others(check: PullCheck) -> Iterator[str]:
 
 def _who(check: PullCheck) -> Iterator[str]:
     if check.judged.actor is not None:
-        yield f"Judged as a change by {safe(check.judged.actor)}."
+        yield f"Judged for the author {safe(check.judged.actor)}."
         return
     for who, paths in check_sentences.grouped(check.judged.may or {}).items():
-        yield f"For {safe(who)}: {', '.join(map(safe, paths))}"
+        yield f"May be changed by {safe(who)}: {', '.join(map(safe, paths))}"
     if check.judged.may:
         yield check_sentences.NOT_JUDGED
 

@@ -1,7 +1,7 @@
-"""Which pull request a CI job is about, and who opened it, as the forge tells the job. Nothing of it is asked again.
+"""The pull request of a CI job and its author, as the forge tells the job. Nothing is queried.
 
-GitHub, Gitea and Forgejo write the event to a file; GitLab sets variables. The account's number counts, its name is
-only shown. Held by tests/reconciler/pulls/test_ci_event.py.
+GitHub, Gitea and Forgejo write the event to a file; GitLab sets variables. The account's number counts, its
+name is only shown. Held by tests/reconciler/pulls/test_ci_event.py.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ _BRANCH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./+#=-]{0,200}")
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What is known of the pull request; empty and 0: the forge did not say."""
+    """What is known of the pull request; empty and 0: not given."""
 
     base_branch: str = ""
-    base: str = ""  # commit of it when the event was made: what counts is the branch, where it is there
+    base: str = ""  # its commit at the time of the event; the branch takes precedence if present
     head: str = ""
     login: str = ""
     account: int = 0
 
 
 def event_of(environment: Mapping[str, str]) -> Event | None:
-    """The pull request of this job; None outside of CI, and of jobs that are about none."""
+    """The pull request of this job; None outside CI, and for jobs without one."""
     if environment.get("GITHUB_EVENT_PATH"):
         return _from_file(Path(environment["GITHUB_EVENT_PATH"]))
     if environment.get("CI_MERGE_REQUEST_IID"):

@@ -1,7 +1,7 @@
-"""Text of strangers inside of Markdown: it says what it says, and formats, links, mentions and embeds nothing. Pure.
+"""Untrusted text in Markdown: shown literally, without formatting, links, mentions or embeds. Pure.
 
-Whoever opens a pull request chooses names of files, values and titles, and forges render them with the rights of
-whoever reads. Held by tests/reconciler/pulls/test_markdown.py.
+The author of a pull request chooses file names, values and titles, and forges render them with the reader's
+rights. Held by tests/reconciler/pulls/test_markdown.py.
 """
 
 from __future__ import annotations
@@ -10,20 +10,22 @@ import re
 from collections.abc import Iterable, Sequence
 
 LONGEST = 300
-"""Characters of one piece of such text; the rest is cut off."""
+"""Characters of one piece of such text; the rest is cut."""
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
 _REFERENCES = re.compile(r"([@#!~$%&^])(?=\S)|(gh)(?=\\-\d)|([0-9a-f]{6})(?=[0-9a-f])", re.IGNORECASE)
-"""What forges turn into mentions, references and links to commits after rendering, where a backslash does not help."""
+"""Forges turn these into mentions, references and commit links after rendering, where a backslash has no
+effect.
+"""
 _JOINER = "\u200b"
 
 
 def plain(text: str) -> str:
-    """Prose: every character that could mean something is escaped, what cannot be seen is shown as such."""
+    """Prose: every special character is escaped, invisible characters are made visible."""
     return _REFERENCES.sub(rf"\g<0>{_JOINER}", _PUNCTUATION.sub(r"\\\1", _visible(text)))
 
 
 def code(text: str) -> str:
-    """A name or a path, in a code span; a backtick would end it, a bar the cell of a table around it."""
+    """A name or a path in a code span, safe within a table cell."""
     return f"`{_visible(text).replace('`', chr(0x2019)).replace('|', chr(0xA6)) or ' '}`"
 
 

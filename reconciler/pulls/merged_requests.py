@@ -1,7 +1,7 @@
-"""After the merge: what became of the requests that a commit of main brought, until they start. Pure.
+"""After a merge: the state of the requests that a commit of main brought, until they start. Pure.
 
-One commit status on the merge commit and the one comment on its pull request say it; both change only when what they
-say changes, and nothing is said any more once every request has started or will not.
+Shown in one commit status on the merge commit and the comment on its pull request; both change only if their
+content does, and stop once every request has started or never will.
 
 Held by tests/reconciler/pulls/test_merged_requests.py.
 """
@@ -20,11 +20,11 @@ from schemas.status.gpr_status import HOLDING, WAITING, GPRStatus, Phase
 CONTEXT = "egs/schedule"
 """Name of the commit status."""
 MOST = 30
-"""Requests that one comment lists."""
+"""Requests listed in one comment."""
 _SAID: Mapping[Phase, str] = {
-    Phase.PROVISIONING: "nodes are made ready",
+    Phase.PROVISIONING: "nodes are being prepared",
     Phase.PROVISIONED: "started",
-    Phase.RELEASING: "ended, its nodes are cleaned",
+    Phase.RELEASING: "ended, its nodes are being cleaned",
     Phase.COMPLETED: "ended",
     Phase.CANCELLED: "cancelled",
     Phase.REJECTED: "rejected",
@@ -34,16 +34,16 @@ _SAID: Mapping[Phase, str] = {
 
 @dataclass(frozen=True, slots=True)
 class CommitReport:
-    """What is said of one commit."""
+    """The texts for one commit."""
 
     state: CommitState
     description: str
     comment: str
-    is_last: bool  # nothing of it will change before it starts: everything has started or never will
+    is_last: bool  # final: every request has started or never will
 
 
 def told(requests: Mapping[str, GPRStatus]) -> CommitReport:
-    """What to say of the requests (`slice/name`) that one commit of main brought; at least one."""
+    """The texts for the requests (`slice/name`) brought by one commit of main; at least one."""
     order = sorted(requests)
     waiting = [key for key in order if _is_open(requests[key])]
     wrong = [key for key in order if requests[key].phase in (Phase.REJECTED, Phase.FAILED)]
@@ -52,7 +52,7 @@ def told(requests: Mapping[str, GPRStatus]) -> CommitReport:
 
 
 def is_followed(status: GPRStatus) -> bool:
-    """True while somebody may still wait for its start."""
+    """True while its start may still change."""
     return _is_open(status)
 
 
@@ -86,7 +86,11 @@ def _sentence(status: GPRStatus) -> str:
     if status.phase is Phase.QUEUED:
         at = status.estimated_start_time
         where = f" on {status.estimated_cluster}" if status.estimated_cluster else ""
-        return f"starts {day_time(at)} UTC{where}" if at is not None else "has no start: it fits nowhere now"
+        return (
+            f"starts {day_time(at)} UTC{where}"
+            if at is not None
+            else "has no start: it currently fits nowhere"
+        )
     said = _SAID[status.phase]
     start = status.start_time or status.estimated_start_time
     if status.phase is Phase.PROVISIONING and start is not None:
@@ -100,7 +104,7 @@ def _sentence(status: GPRStatus) -> str:
 def _comment(requests: Mapping[str, GPRStatus], order: list[str]) -> str:
     rows = [(code(key), plain(_sentence(requests[key])), _slipped(requests[key])) for key in order[:MOST]]
     more = f"\n\nand {len(order) - MOST} more" if len(order) > MOST else ""
-    body = table(("request", "where it stands (UTC)", "moved later"), rows)
+    body = table(("request", "state (UTC)", "moved later"), rows)
     parts = [MARKER, "### Merged", body + more]
     return "\n\n".join(parts) + "\n"
 

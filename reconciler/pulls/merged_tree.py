@@ -1,8 +1,8 @@
-"""What a pull request would make of main: its own changes, path by path, on top of main as it is now.
+"""What a pull request would make of main: its own changes, path by path, applied to current main.
 
-A branch that is behind would otherwise seem to undo what others merged meanwhile. Its own changes are those since it
-left main; a path that both sides changed, and not to the same content, is a conflict, and main's side is looked at.
-Where it left main is told by ancestry alone, as git tells it: whoever makes a commit chooses its dates.
+A branch that is behind would otherwise seem to revert other merges. Its own changes are those since its merge
+base; a path that both sides changed to different contents is a conflict, for which main's side is used. The
+merge base is found by ancestry only, as in Git: commit dates can be forged.
 
 Held by tests/reconciler/pulls/test_merged_tree.py.
 """
@@ -16,32 +16,32 @@ from reconciler.store.store_port import Entry, Store
 from schemas.errors import UserError
 
 MOST_BEHIND = 1000
-"""Commits of main that are counted for a branch that lacks them."""
+"""Limit for counting the commits that the branch is behind."""
 MOST_FILES = 3000
-"""Files one pull request may change; forges show no more of it to whoever has to judge it."""
+"""Files one pull request may change; forges show reviewers no more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """A pull request on top of main."""
+    """A pull request applied to main."""
 
-    base: str  # main now
+    base: str  # current head of main
     head: str
-    fork: str  # where the branch left main
-    behind: int  # commits of main, by first parents, that the branch does not have
-    changes: Mapping[str, Entry]  # by path, as they would come to main
-    conflicts: tuple[str, ...] = ()  # paths that main and the branch changed, each otherwise
+    fork: str  # the merge base
+    behind: int  # commits of main, by first parents, missing in the branch
+    changes: Mapping[str, Entry]  # by path, as applied to main
+    conflicts: tuple[str, ...] = ()  # paths that main and the branch changed differently
 
 
 def merged(store: Store, base: str, head: str) -> Merged:
-    """The pull request's own changes on main as it is.
+    """The pull request's own changes on current main.
 
     UserError `NoCommonHistory`, `SeveralMergeBases` or `TooManyFiles`.
     """
     fork = _fork(store, base, head)
     own = {entry.path: entry for entry in store.diff(fork, head)}
     if len(own) > MOST_FILES:
-        text = f"{len(own)} files change at once, at most {MOST_FILES} are looked at; split the change"
+        text = f"{len(own)} files change at once, but at most {MOST_FILES} are allowed; split the change"
         raise UserError(text, "TooManyFiles")
     theirs = {entry.path: entry for entry in store.diff(fork, base)} if fork != base else {}
     conflicts = tuple(path for path in sorted(own.keys() & theirs.keys()) if own[path] != theirs[path])
@@ -59,8 +59,8 @@ def _fork(store: Store, base: str, head: str) -> str:
         raise UserError(text, "NoCommonHistory")
     if len(found) > 1:
         text = (
-            f"{head[:12]} left main in {len(found)} places, so that nobody can say what it changes; update the "
-            "branch: merge main as it is now into it, or rebase it on main"
+            f"{head[:12]} has {len(found)} merge bases with main, so its changes are ambiguous; update the "
+            "branch: merge current main into it, or rebase it on main"
         )
         raise UserError(text, "SeveralMergeBases")
     return found[0]
@@ -79,16 +79,16 @@ def _behind(store: Store, base: str, fork: str) -> int:
 
 
 class MergedContents:
-    """A store's contents in which main is `entries`, and the pull request's merge is `changes` on top of it.
+    """A store's contents where main is `entries`, and the pull request's merge is `changes` on top of it.
 
-    What nobody needs is left out of `entries` by whoever makes it.
+    The caller leaves unneeded files out of `entries`.
     """
 
     def __init__(self, store: Store, merge: Merged, entries: Sequence[Entry]) -> None:
         self._store, self._merge, self._entries = store, merge, entries
 
     def diff(self, old: str | None, new: str) -> Sequence[Entry]:
-        """See `port.Store.diff`; knows main, and the head on top of it."""
+        """See `port.Store.diff`; knows main, and the merge on top of it."""
         if old is None and new == self._merge.base:
             return self._entries
         assert (old, new) == (self._merge.base, self._merge.head)

@@ -1,10 +1,11 @@
-"""The documents of main and of a pull request on top of it, as the controller reads them, without what nobody needs.
+"""The documents of main, and with the pull request applied, as the controller reads them, without unneeded
+ones.
 
-Costs what the pull request changes, not what the repository holds: requests that nothing touches count by lying there.
-A change of what rules of many requests read (the project, a cluster, a template) reads all of them that are not over,
-one of a slice those of the slice: what the file of a request breaks that never runs again is nobody's trouble.
+The cost depends on the pull request's changes, not on the repository: unaffected requests only need to exist.
+If a document changes that the rules of many requests read (the project, a cluster, a template), all
+unfinished requests are read, for a slice those of the slice. Files of finished requests are not checked.
 
-Held by tests/reconciler/pulls/test_before_and_after.py: what is said is what reading everything says.
+Held by tests/reconciler/pulls/test_before_and_after.py: the result equals that of reading everything.
 """
 
 from __future__ import annotations
@@ -27,17 +28,17 @@ _OF_MANY = frozenset({"Project", "Cluster", "GPRTemplate", "WorkspaceRequest"})
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the status tells of main, so that less of it has to be read."""
+    """What the status says of main, so that less must be read."""
 
-    since: Collection[str] | None = None  # paths that main changed since; None: nobody can tell
+    since: Collection[str] | None = None  # paths that main changed since; None: unknown
     live: Collection[str] = ()  # requests (`slice/name`) that wait or run
-    over: Collection[str] = ()  # those that never run again
+    over: Collection[str] = ()  # finished requests
     trust: TrustRecord | None = None
     accepted: Mapping[str, bytes] = field(default_factory=dict)
 
 
 class Documents:
-    """Main, and after `merge` the pull request on top of it. One owner."""
+    """Main, and after `merge` the pull request applied to it. One owner."""
 
     def __init__(self, store: Store, merge: Merged, known: Known) -> None:
         self._merge, self._trust = merge, known.trust
@@ -59,28 +60,28 @@ class Documents:
         self.desired.update(merge.base, self._trust)
 
     def merge(self) -> None:
-        """Go on to the pull request."""
+        """Applies the pull request."""
         self.desired.update(self._merge.head, self._trust)
 
     def is_absent(self, key: str) -> bool:
-        """Whether no file of that request lies there."""
+        """True if that request has no file."""
         return self.desired.repository.absent(gpr_path(*key.split("/")))
 
 
 def introduced(before: Iterable[Problem], after: Iterable[Problem], merge: Merged) -> set[Problem]:
-    """What is wrong because of the change: everything in its files, elsewhere what was not so before."""
+    """Problems caused by the change: all in its files, elsewhere only new ones."""
     known = {(problem.file, problem.rule, problem.message) for problem in before}
     return {p for p in after if p.file in merge.changes or (p.file, p.rule, p.message) not in known}
 
 
 def touches_many(paths: Iterable[str]) -> bool:
-    """Whether rules of requests that these files are not about read them."""
+    """True if the rules of other requests read these files."""
     rules = [rule for path in paths if (rule := rule_of(path)) is not None]
     return any(rule.kind in {*_OF_MANY, "Slice"} for rule, _ in rules)
 
 
 def keys_of(paths: Iterable[str]) -> set[str]:
-    """The requests that these files are of, or about."""
+    """The requests that these files define or concern."""
     found = set()
     for path in paths:
         match path.split("/"):
@@ -92,7 +93,7 @@ def keys_of(paths: Iterable[str]) -> set[str]:
 
 
 class _Needs:
-    """Which files have to be read when these paths moved (None: it is not known which did)."""
+    """The files to read if these paths changed (None: unknown which did)."""
 
     def __init__(self, moved: Collection[str] | None, known: Known) -> None:
         rules = [rule for path in moved or () if (rule := rule_of(path)) is not None]
@@ -102,7 +103,7 @@ class _Needs:
         self._known = known
 
     def read(self, path: str) -> bool:
-        """Whether anything that is said later depends on what this file holds."""
+        """True if the result depends on this file's content."""
         match path.split("/"):
             case ["slices", slice_, "gprs", file]:
                 key = f"{slice_}/{file.removesuffix('.yaml')}"

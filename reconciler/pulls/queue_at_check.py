@@ -1,8 +1,7 @@
-"""The queue as the status branch has it, for somebody who looks once: only what still matters is read as a document.
+"""The queue on the status branch, for a single look: parses only what still matters.
 
-Most requests of a repository are over, and their records play no part in a plan. A record is passed over only when
-its own text says so beyond doubt; whatever looks otherwise is read. Held by
-tests/reconciler/pulls/test_queue_at_check.py.
+Most requests are finished, and their records do not affect a plan. A record is skipped only if its own text
+clearly says so; anything else is parsed. Held by tests/reconciler/pulls/test_queue_at_check.py.
 """
 
 from __future__ import annotations
@@ -22,25 +21,25 @@ from reconciler.store.trailers import parse_stamp
 from schemas.status.gpr_status import TERMINAL
 
 _PHASE = re.compile(rb"^status:\n  phase: ([A-Za-z]+)$", re.MULTILINE)
-"""Where our writer puts a request's phase: its status' first field."""
+"""Where our writer puts a request's phase: the first field of its status."""
 _OVER = frozenset(str(phase).encode() for phase in TERMINAL)
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class CommittedStatus:
     """What a controller committed, as far as it matters now."""
 
     commit: str
     at: datetime
     facts: Facts
-    accepted: Mapping[str, bytes]  # documents in force that main does not have so
-    over: frozenset[str] = frozenset()  # requests that were passed over: they never run again
+    accepted: Mapping[str, bytes]  # documents in force that differ from main
+    over: frozenset[str] = frozenset()  # finished requests, which were skipped
 
 
-def standing(store: Store, tip: str, needed: Collection[str] = ()) -> Standing:
-    """The status at `tip`: requests (`slice/name`) that are not over, and the `needed` ones, whatever they are.
+def committed_status(store: Store, tip: str, needed: Collection[str] = ()) -> CommittedStatus:
+    """The status at `tip`: unfinished requests (`slice/name`), and the `needed` ones in any phase.
 
-    Files that cannot be read count as absent: this is a look, and the controller is the one to mend them.
+    Unreadable files count as absent: this only reads, the controller repairs.
     """
     commit = store.commit(tip)
     wanted = {request_path(key) for key in needed}
@@ -62,11 +61,11 @@ def standing(store: Store, tip: str, needed: Collection[str] = ()) -> Standing:
         elif (record := _record(path, data)) is not None:
             records[path] = record
     facts = facts_of(records, commit.at, intent_of(commit))
-    return Standing(tip, commit.at, facts, accepted, frozenset(over))
+    return CommittedStatus(tip, commit.at, facts, accepted, frozenset(over))
 
 
 def over_at(store: Store, tip: str) -> frozenset[str]:
-    """Requests that never run again, as the status at `tip` has it; nothing of it is parsed."""
+    """Finished requests in the status at `tip`; parses nothing."""
     plain = {
         entry.path: entry.oid
         for entry in store.diff(None, tip)
@@ -84,7 +83,7 @@ def _is_over(path: str, data: bytes) -> bool:
 
 
 def _key(path: str) -> str:
-    """The request of a record, by the record's path."""
+    """The request of a record's path."""
     _, slice_, _, file = path.split("/")
     return f"{slice_}/{file.removesuffix('.yaml')}"
 
@@ -99,6 +98,6 @@ def _record(path: str, data: bytes) -> Record | None:
 
 
 def intent_of(commit: Commit) -> str:
-    """The commit of main that a status commit answers; empty when it does not say."""
+    """The commit of main that a status commit covers; empty if unknown."""
     stamp = parse_stamp(commit.trailers)
     return (stamp.intent if stamp is not None else None) or ""

@@ -1,9 +1,10 @@
-"""Keep open pull requests told what they would do, and merged ones what became of them, on the forge itself.
+"""Comments on open pull requests with their effects, and on merged ones with the outcome, on the forge
+itself.
 
-The controller posts, not the forge's CI: checks of forks work so without any right, and a check that grew stale is
-made again. Everything is bounded: a budget of writes a minute, conditional reads, nothing said twice, one pull request
-after the other. Trouble of the forge or of one pull request is told in the log and tried again; it never reaches the
-loop, which has its own thread and its own mirror.
+The controller posts, not the forge's CI: this works for forks without any permissions, and a stale check is
+renewed. Everything is bounded: a budget of writes per minute, conditional reads, no repeated texts, one pull
+request after the other. Failures of the forge or of one pull request are logged and retried; they never reach
+the loop, which has its own thread and its own mirror.
 
 Held by tests/reconciler/pulls/test_watcher.py.
 """
@@ -36,32 +37,33 @@ from schemas.reading.reader import rule_of
 log = logging.getLogger(__name__)
 
 PER_MINUTE = 20
-"""Calls a minute that write, or ask what only a new pull request needs: a tenth of what the strictest forge allows."""
+"""Calls per minute that write, or that only a new pull request needs: a tenth of the strictest forge's limit.
+"""
 POLL = timedelta(minutes=1)
-"""How often the forge is asked for open pull requests; a webhook comes earlier."""
+"""Interval of listing open pull requests; a webhook makes it earlier."""
 REFRESH = timedelta(minutes=10)
-"""How soon a comment is brought up to date that says the same but was made for an older main or queue."""
+"""Delay before updating a comment whose text is the same but was computed for an older main or queue."""
 MOST_CHECKS = 20
-"""Pull requests that are checked in one round; the others have their turn in the next."""
+"""Pull requests checked in one round; the others follow in the next."""
 HISTORY = 200
-"""Commits of main that are searched for what brought the requests that wait."""
+"""Commits of main searched for those that brought the waiting requests."""
 TRIES = 5
-"""How often a commit is asked for its pull request: forges know it some seconds later."""
+"""Tries to find a commit's pull request: forges know it some seconds later."""
 _NO_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_STAMPS = Stamps("", "", 0, None, None, True, "")
 _OF_FORGE = frozenset({"ForgeUnreachable", "RateLimited"})
 
 
 class HeadStore(Store, Protocol):
-    """A store that also reaches what no branch leads to."""
+    """A store that also fetches commits outside branches."""
 
     def fetch_heads(self, refs: Sequence[str]) -> Mapping[str, str]:
-        """Bring heads of pull requests and give what they stand at; absent: gone, or refused."""
+        """Fetches heads of pull requests and returns their commits; absent: deleted, or refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Basis:
-    """What a check depends on, beside the pull request."""
+    """The inputs of a check, besides the pull request."""
 
     main: str
     queue: str
@@ -69,7 +71,7 @@ class _Basis:
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """A commit status, as one pull request's check would have it."""
+    """The commit status that one pull request's check gives."""
 
     state: CommitState
     line: str
@@ -82,15 +84,15 @@ class _Seen:
 
     head: str
     basis: _Basis
-    substance: object  # what it said, without what it was made against
-    said: _Basis  # what the comment that stands on the forge was made against
-    at: datetime  # when that was
-    verdict: _Verdict | None = None  # None: it could not be told
+    substance: object  # its text, without what it was computed against
+    said: _Basis  # inputs of the comment on the forge
+    at: datetime  # time of that comment
+    verdict: _Verdict | None = None  # None: posting failed
 
 
 @dataclass(slots=True)
 class _Followed:
-    """One commit of main whose requests have not all started."""
+    """A commit of main with requests that have not all started."""
 
     keys: set[str] = field(default_factory=set)
     pull: int | None = None
@@ -99,7 +101,7 @@ class _Followed:
 
 
 class Watcher:
-    """Says on one repository's forge what there is to say. `note` may be called by any thread, the rest by one."""
+    """Posts on one repository's forge. `note` may be called from any thread, the rest from one."""
 
     def __init__(
         self,
@@ -109,29 +111,29 @@ class Watcher:
         keyring: Callable[[], Keyring] = Keyring,
         status: Callable[[str | None], str | None] = lambda tip: tip,
     ) -> None:
-        """`status` gives the commit of the status branch that counts while its tip is the given one."""
+        """`status` returns the commit of the status branch that counts, given its head."""
         self._forge, self._store, self._settings = forge, store, settings
         self._keyring, self._status = keyring, status
         self._facts: Facts | None = None
         self._queue: tuple[Facts, str] | None = None
         self._heads: Mapping[str, str] = {}
         self._seen: dict[int, _Seen] = {}
-        self._put: dict[str, object] = {}  # by head: what its commit status was made of
+        self._put: dict[str, object] = {}  # by head: the inputs of its commit status
         self._spent: list[datetime] = []
-        self._brought: dict[str, str] = {}  # request: the commit of main that brought its file as it is
+        self._brought: dict[str, str] = {}  # request: the commit of main that brought its current file
         self._walked: str | None = None
         self._followed: dict[str, _Followed] = {}
 
     def note(self, cycle: Cycle) -> None:
-        """What the loop just knew; nobody posts who does not lead."""
+        """The result of a cycle; only the leader posts."""
         self._facts = cycle.facts if cycle.leading else None
 
     def close(self) -> None:
-        """End the store's helpers; the watcher is not used afterwards."""
+        """Ends the store's helpers; the watcher is not used afterwards."""
         self._store.close()
 
     def round(self, now: datetime) -> datetime:
-        """Look at everything once; when to look again. Faults of the forge and of the remote go through."""
+        """Processes everything once; returns when to run again. Passes on faults of the forge and the remote."""
         facts = self._facts
         if facts is None:
             return now + POLL
@@ -153,7 +155,7 @@ class Watcher:
         return self._queue[1]
 
     def _may(self, now: datetime) -> bool:
-        """Take one call from the budget; False when there is none."""
+        """Takes one call from the budget; False if it is used up."""
         self._spent = [at for at in self._spent if at > now - timedelta(minutes=1)]
         if postponed_until(self._spent, now, PER_MINUTE) is not None:
             return False
@@ -163,7 +165,7 @@ class Watcher:
     # -- open ones -------------------------------------------------------------------------------------------
 
     def _check_all(self, basis: _Basis, status: str | None, now: datetime) -> bool:
-        """Check what moved, new heads first; True when something has to wait."""
+        """Checks what changed, new heads first; True if something had to wait."""
         pulls = [p for p in self._forge.open_pulls() if p.base_branch == self._settings.main_branch]
         self._seen = {p.number: self._seen[p.number] for p in pulls if p.number in self._seen}
         due = [pull for pull in pulls if self._is_due(pull, basis, now)]
@@ -179,7 +181,7 @@ class Watcher:
         return self._settle(now)
 
     def _settle(self, now: datetime) -> bool:
-        """Heads whose status was that of a pull request which is closed by now; True when something has to wait."""
+        """Heads whose status came from a pull request that is closed now; True if something had to wait."""
         heads = {seen.head for seen in self._seen.values()}
         self._put = {head: put for head, put in self._put.items() if head in heads}
         for head in sorted(self._put):
@@ -191,16 +193,17 @@ class Watcher:
                 self._put_status(head)
             except EgsError as error:
                 if error.reason in _OF_FORGE:
-                    self._put[head] = None  # it is said again
+                    self._put[head] = None  # it is posted again
                     raise
                 log.warning("commit not told commit=%s reason=%s message=%s", head, error.reason, error)
         return False
 
     def _of_head(self, head: str) -> tuple[int, _Seen] | None:
-        """Whose check a head's status tells: of all open pull requests with it the first that is not refused.
+        """Which check gives a head's status: of the open pull requests with this head the first that is not
+        refused.
 
-        They differ in their authors alone. A stranger's turns nobody else's red, and makes no own one green by it:
-        what is green there is what somebody entitled asks for, commit by commit the same.
+        They differ only in their authors. A stranger cannot turn another's status red, nor make their own
+        change pass: what passes is an entitled person's identical change.
         """
         every = [(n, seen) for n, seen in sorted(self._seen.items()) if seen.head == head and seen.verdict]
         good = (found for found in every if found[1].verdict and found[1].verdict.state != "failure")
@@ -230,7 +233,7 @@ class Watcher:
             self._heads = self._store.fetch_heads([pull.head_ref for pull in pulls])
 
     def _check(self, pull: Pull, basis: _Basis, status: str | None, now: datetime) -> None:
-        """One pull request; what is wrong with it stops no other."""
+        """Checks one pull request; its failure stops no other."""
         is_noted = False
         try:
             verdict, comment, substance = self._answer(pull, basis, status, now)
@@ -247,7 +250,7 @@ class Watcher:
                 self._put_status(pull.head)
         except EgsError as error:
             if error.reason in _OF_FORGE:
-                if is_noted:  # all of it is said again
+                if is_noted:  # everything is posted again
                     del self._seen[pull.number], self._put[pull.head]
                 raise
             log.warning(
@@ -258,7 +261,7 @@ class Watcher:
     def _answer(
         self, pull: Pull, basis: _Basis, status: str | None, now: datetime
     ) -> tuple[_Verdict, str, object]:
-        """Status and comment; and what of them is no matter of when and against what they were made."""
+        """Status and comment; and their substance, without times and inputs."""
         asked = PullToCheck(basis.main, pull.head, status, *self._evidence(pull), self._keyring())
         try:
             check = checked(self._store, asked, now)
@@ -269,7 +272,7 @@ class Watcher:
         return verdict, check_comment.markdown(check), _substance(check)
 
     def _evidence(self, pull: Pull) -> tuple[Mapping[str, Sequence[Voucher]], str | None]:
-        """Who makes the change, where the forge's word counts; elsewhere nobody is judged before the merge."""
+        """The author's evidence, if the forge's record counts; otherwise nobody is judged before the merge."""
         if self._settings.trust.level not in ("forge", "both") or not pull.author.is_person:
             return {}, None
         return {"": (Voucher("forge", account=pull.author.id),)}, pull.author.login
@@ -277,7 +280,7 @@ class Watcher:
     # -- merged ones -----------------------------------------------------------------------------------------
 
     def _follow_all(self, facts: Facts, main: str, now: datetime) -> bool:
-        """Tell what became of requests; True when something has to wait."""
+        """Posts what became of requests; True if something had to wait."""
         self._walk(main)
         for key, status in facts.requests.items():
             known = status.provenance.commit if status.provenance is not None else self._brought.get(key)
@@ -287,7 +290,7 @@ class Watcher:
         return bool(waiting)
 
     def _walk(self, main: str) -> None:
-        """Which commit brought each request's file, by what main has new."""
+        """Finds which commit brought each request's file, among main's new commits."""
         if main == self._walked:
             return
         steps = []
@@ -297,7 +300,7 @@ class Watcher:
             steps.append(commit)
         for commit in reversed(steps):
             if not commit.parents:
-                continue  # everything began with it
+                continue  # the first commit brought everything
             for entry in self._store.diff(commit.parents[0], commit.oid):
                 match rule_of(entry.path):
                     case (rule, names) if rule.kind == "GPR":

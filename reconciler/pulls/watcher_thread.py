@@ -1,7 +1,6 @@
-"""Run one repository's watcher in a thread of its own, beside the loop, until it is told to stop.
+"""Runs one repository's watcher in a thread of its own, beside the loop, until stopped.
 
-Whatever breaks here costs pull requests their comments for a while, and nobody their GPUs: trouble is told in the log
-and tried again, ever more seldom.
+A failure here delays comments on pull requests, never GPUs: it is logged and retried with growing pauses.
 
 Held by tests/reconciler/pulls/test_watcher_thread.py.
 """
@@ -23,11 +22,11 @@ from schemas.errors import EgsError
 log = logging.getLogger(__name__)
 
 GAP = timedelta(seconds=5)
-"""Between two rounds, however often somebody wakes us."""
+"""Minimum time between two rounds, however often it is woken."""
 
 
 class Attending:
-    """The thread. `make` puts the watcher together in it, so that trouble with it is retried like any other."""
+    """The thread. `make` creates the watcher in it, so that its failures are retried like any other."""
 
     def __init__(self, make: Callable[[], Watcher], clock: Clock, name: str, gap: timedelta = GAP) -> None:
         self._make, self._clock, self._gap = make, clock, gap
@@ -39,32 +38,32 @@ class Attending:
         self._thread = Thread(target=self._run, name=f"{name}-pulls", daemon=True)
 
     def start(self) -> None:
-        """Begin; returns at once."""
+        """Starts; returns at once."""
         self._thread.start()
 
     def end(self) -> None:
-        """Begin nothing new; may be called by a signal."""
+        """Begins nothing new; safe to call from a signal handler."""
         self._ended.set()
         self._woken.set()
 
     def stop(self) -> None:
-        """End after the call that is under way; one that hangs is left behind."""
+        """Stops after the running call; a hanging call is abandoned."""
         self.end()
         if self._thread.is_alive():
             self._thread.join(self._gap.total_seconds())
 
     def wake(self) -> None:
-        """Look soon; many calls are one."""
+        """Runs soon; several calls count as one."""
         self._woken.set()
 
     def note(self, cycle: Cycle) -> None:
-        """What the loop just did; returns at once."""
+        """The result of a cycle; returns at once."""
         self._latest = cycle
         if cycle.changed:
             self.wake()
 
     def step(self, now: datetime) -> datetime:
-        """One round, whatever comes of it; when the next is due."""
+        """One round, whatever happens; returns when the next is due."""
         try:
             due = self._round(now)
         except RateLimited as limited:
@@ -94,7 +93,7 @@ class Attending:
             self._woken.clear()
             begun = self._clock.now()
             due = max(self.step(begun), begun + self._gap)
-            # The gap first: a wake-up may shorten what is left after it.
+            # The gap first: a wake-up may only shorten the rest.
             if not self._ended.wait(self._gap.total_seconds()):
                 self._woken.wait(max(0.0, (due - self._clock.now()).total_seconds()))
         if self._watcher is not None:

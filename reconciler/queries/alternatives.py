@@ -1,9 +1,10 @@
-"""What could be changed about a waiting request so that it starts earlier, each with the start that it would give.
+"""Changes to a waiting request that would start it earlier, each with the start it would give.
 
-Each alternative is tried as an edit of the request's file, by the functions that the controller uses: approvals,
-limits, the place in the queue and the promises of others are what they would be after the merge.
+Each alternative is tried as an edit of the request's file, with the functions that the controller uses. So
+approvals, limits, the queue position and other requests' promises are what they would be after the merge.
 
-Held by tests/reconciler/cli/test_alternatives.py: what is offered is what `egs plan` shows once it is done.
+Held by tests/reconciler/cli/test_alternatives.py: each alternative gives what `egs plan` shows after the
+edit.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from schemas.rules.edits import asks_more_or_other
 from schemas.status.gpr_status import GPRStatus, Phase
 
 WORK = 100_000
-"""Requests that may be planned for one answer, about: a long queue is tried with fewer alternatives."""
+"""Rough number of requests planned for one answer: in a long queue fewer alternatives are tried."""
 MOST = 24
 GoesOn = Callable[[float], bool]
-"""Whether there is time for one more trial that takes about so many seconds."""
+"""True if there is time for one more trial that takes about this many seconds."""
 _BESIDE_S = 0.03
-"""What a trial takes beside its plan, about: the request is judged and the world built again."""
+"""Rough cost of a trial besides its plan: judging the request and building the snapshot again."""
 _SAVED_S, _SAVED_SHARE = 300, 0.05
-"""Less than five minutes or 5 % of the wait is not worth a change."""
+"""A gain below five minutes or 5 % of the wait is not worth a change."""
 _SHARES = (0.75, 0.5, 0.25)
 _MINUTE = timedelta(minutes=1)
 
@@ -45,7 +46,7 @@ class Alternative:
     field: str
     value: str | int
     start: int
-    saved_s: int | None  # None: as it is, it has no start at all
+    saved_s: int | None  # None: unchanged, the request never starts
     pool: PoolKey
     keeps_place: bool
 
@@ -64,26 +65,26 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What helps, and how many edits were not tried, because there was no time for them."""
+    """The alternatives that help, and how many edits were not tried for lack of time."""
 
     found: tuple[Alternative, ...] = ()
     untried: int = 0
 
 
 def always(_: float) -> bool:
-    """There is time for everything."""
+    """No time limit."""
     return True
 
 
 def alternatives(state: State, planned: Plan, key: str) -> tuple[Alternative, ...]:
-    """What helps, of all that is tried."""
+    """All alternatives that help, without a time limit."""
     return tried(state, planned, key, always).found
 
 
 def tried(state: State, planned: Plan, key: str, goes_on: GoesOn) -> Tried:
-    """Real improvements alone, by field, of each field the mildest that helps and those that help more.
+    """The edits that start the request earlier; per field the mildest that helps, then those that help more.
 
-    Nothing when it starts as soon as it could, and when it is not planned or kept back by its own wish.
+    Empty if it already starts as early as possible, is not planned, or waits for its own `notBefore`.
     """
     status, place = state.facts.requests[key], planned.placements.get(key)
     request = state.snapshot.requests.get(key)
@@ -147,7 +148,7 @@ def _tried(
     status = tried.facts.requests.get(key)
     place = None if status is None else plan(tried.snapshot).placements.get(key)
     if place is None or tried.snapshot.pools[place.pool].observed:
-        return None  # it would wait for an admin, or fits nowhere
+        return None  # it would wait for an admin, or fit no pool
     saved = None if was is None else was - place.start
     if was is not None and was - place.start < max(_SAVED_S, _SAVED_SHARE * (was - state.snapshot.now)):
         return None
@@ -156,7 +157,9 @@ def _tried(
 
 
 def _telling(found: Iterable[Alternative]) -> Iterator[Alternative]:
-    """Of nodes and duration, which come mildest first, only what is earlier than what was told already."""
+    """`nodes` and `duration` come mildest first: yield only those that start earlier than the last one
+    yielded.
+    """
     best: dict[str, int] = {}
     for one in found:
         if one.field in ("gpuShape", "clusters") or one.start < best.get(one.field, one.start + 1):

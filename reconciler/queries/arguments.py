@@ -1,4 +1,4 @@
-"""What people type behind an option, checked before anything is read: wrong use names the option."""
+"""Checks option values before anything is read; an error names the option."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from schemas.reading.units import parse_duration, parse_instant, parse_lasting
 
 
 def lasting(option: str, text: str | None) -> timedelta | None:
-    """A duration above zero."""
+    """A duration above zero; raises WrongUse."""
     try:
         return None if text is None else parse_lasting(text)
     except ValueError as error:
-        sentence = "a duration reads like 0d6h0m, 6h, 90m or 1w, and is above zero"
+        sentence = "write a duration above zero, like 0d6h0m, 6h, 90m or 1w"
         raise WrongUse(f"{option} {text}: {sentence}") from error
 
 
 def time(option: str, text: str | None) -> datetime | None:
-    """An instant."""
+    """A timestamp; raises WrongUse."""
     try:
         return None if text is None else parse_instant(text)
     except ValueError as error:
@@ -26,7 +26,7 @@ def time(option: str, text: str | None) -> datetime | None:
 
 
 def moment(option: str, text: str | None, now: datetime) -> datetime | None:
-    """An instant, or a duration: so long ago."""
+    """A timestamp, or a duration before `now`; raises WrongUse."""
     if text is None:
         return None
     try:

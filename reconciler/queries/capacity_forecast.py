@@ -19,7 +19,7 @@ from schemas.reading.units import parse_duration
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked, as typed."""
+    """The arguments, as typed."""
 
     shape: str
     target: str
@@ -28,7 +28,7 @@ class Question:
 
 
 def show_capacity(repo: str | None, now: str | None, asked: Question, form: Form) -> int:
-    """The command; gives the exit code."""
+    """Runs the command; returns the exit code."""
     lasting("--target-p90", asked.target)
     lasting("--since", asked.since)
     target = parse_duration(asked.target)
@@ -42,8 +42,8 @@ def show_capacity(repo: str | None, now: str | None, asked: Question, form: Form
         found = needed(trace, asked.shape, int(target.total_seconds()), asked.most)
     if found is None:
         output.note(
-            f"fewer than {FEWEST} requests of the last {spoken(parse_duration(asked.since))} may use {asked.shape}: "
-            "too few to replay; ask for a longer time with --since, or look again later"
+            f"fewer than {FEWEST} requests of the last {spoken(parse_duration(asked.since))} can use {asked.shape}: "
+            "too few for a forecast; use a longer --since, or try again later"
         )
         return 1
     if form is Form.TABLE:
@@ -68,13 +68,13 @@ def _json(found: Answer, asked: Question, target: timedelta) -> dict[str, Any]:
 def _print(found: Answer, asked: Question, target: timedelta) -> None:
     rows = [(f"+{one.nodes}", _wait(one.p90_s)) for one in found.tried]
     output.table(("NODES", "P90 WAIT"), rows, "")
-    of = f"of {counted(found.requests, 'request')} that may use {asked.shape}"
+    of = f"of {counted(found.requests, 'request')} that can use {asked.shape}"
     if found.nodes is None:
         output.text(
-            f"Not even {counted(asked.most, 'node')} more bring the p90 wait {of} under {spoken(target)}."
+            f"Not even {counted(asked.most, 'node')} more would bring the p90 wait {of} under {spoken(target)}."
         )
     elif found.nodes == 0:
-        output.text(f"The p90 wait {of} is under {spoken(target)} with the nodes that are there.")
+        output.text(f"The p90 wait {of} is under {spoken(target)} with the nodes there are today.")
     else:
         where, nodes = "/".join(found.pool), counted(found.nodes, "more node")
         output.text(f"{nodes} in {where} would bring the p90 wait {of} under {spoken(target)}.")

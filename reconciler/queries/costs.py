@@ -1,4 +1,6 @@
-"""What requests and slices have cost so far: what ended stands in status and ledger, what runs counts until now. Pure.
+"""What requests and slices have cost so far. Pure.
+
+Ended leases are in the status and the ledger; running leases are counted until now.
 
 Held by tests/contract/test_command_contract.py.
 """
@@ -14,13 +16,13 @@ from reconciler.model.statuses import holders
 from schemas.status.gpr_status import Cost, GPRStatus, Phase
 
 LEASED = frozenset({Phase.PROVISIONED, Phase.RELEASING})
-"""Phases of a lease that began and that its status does not count yet."""
+"""Phases of a lease that has begun and is not in `status.cost` yet."""
 
 
 def cost_so_far(wanted: Wanted, status: GPRStatus, now: datetime) -> Cost | None:
-    """What it has cost by `now`: of one that has its nodes, the time since it got them counts too, up to its end.
+    """The cost by `now`; a running lease counts from when it got its nodes until its end at most.
 
-    The status has the cost of a lease only when its nodes are clean again, so one that gives them back counts here.
+    The status has the cost of a lease only once its nodes are clean, so a Releasing request is counted here.
     """
     held = status.assignment
     if status.phase not in LEASED or held is None:
@@ -30,7 +32,7 @@ def cost_so_far(wanted: Wanted, status: GPRStatus, now: datetime) -> Cost | None
 
 
 def running(wanted: Wanted, requests: Mapping[str, GPRStatus], slice_: str, now: datetime) -> Cost:
-    """What the leases of a slice that go on have cost, which its ledger does not have yet."""
+    """The cost of a slice's running leases, which its ledger does not contain yet."""
     found = [
         (cost, status.cost_before)
         for key, status in holders(requests).items()
@@ -38,7 +40,7 @@ def running(wanted: Wanted, requests: Mapping[str, GPRStatus], slice_: str, now:
         and status.phase in LEASED
         and (cost := cost_so_far(wanted, status, now)) is not None
     ]
-    # Earlier leases of a request that was queued again stand in the ledger already.
+    # Earlier leases of a requeued request are in the ledger already.
     hours = sum(cost.gpu_hours - (before.gpu_hours if before else 0.0) for cost, before in found)
     amount = sum(cost.amount - (before.amount if before else 0.0) for cost, before in found)
     return Cost(amount=round(amount, 4), currency=wanted.project.currency, gpu_hours=round(hours, 4))

@@ -20,7 +20,7 @@ from schemas.rules.view import gpr_path
 from schemas.status.gpr_status import WAITING, GPRStatus
 
 EVENTS = 20
-"""Events of one thing that its description shows, the latest."""
+"""Number of latest events that a description shows."""
 
 
 def gpr(source: Source, state: State, key: str) -> dict[str, Any]:
@@ -29,7 +29,7 @@ def gpr(source: Source, state: State, key: str) -> dict[str, Any]:
 
 
 def gpr_data(state: State, key: str, told: Sequence[EventRow], now: datetime | None = None) -> dict[str, Any]:
-    """The same of a state, with the events that are told of it; what it costs by `now` (None: the state's)."""
+    """The same data from a state and the request's events; costs are as of `now` (None: the state's time)."""
     slice_, name = split(key)
     why = reasons(state, key)
     status = state.facts.requests.get(key)
@@ -53,13 +53,13 @@ def gpr_data(state: State, key: str, told: Sequence[EventRow], now: datetime | N
 
 
 def _cost(state: State, status: GPRStatus | None, now: datetime) -> dict[str, Any] | None:
-    """So far: of a request that runs the status has none yet."""
+    """The cost so far; the status has none yet while the request runs."""
     cost = None if status is None else cost_so_far(state.wanted, status, now)
     return None if cost is None else cost.model_dump(mode="json", by_alias=True)
 
 
 def _standing(state: State, key: str, status: GPRStatus | None) -> dict[str, Any]:
-    """Rank, position and wait of a request that waits; they follow from the status and the clock."""
+    """Rank, position and wait of a waiting request; they follow from the status and the clock."""
     names = ("rank", "position", "estimatedStartTime", "estimatedWaitSeconds")
     if status is None or status.phase not in WAITING:
         return dict.fromkeys(names)
@@ -98,7 +98,7 @@ def cluster_data(state: State, name: str, told: Sequence[EventRow]) -> dict[str,
 
 
 def _reservations(state: State, cluster: str) -> list[dict[str, Any]]:
-    """Who has, and who will have, how many nodes of each pool."""
+    """Which request has, or will have, how many nodes of each pool."""
     rows = schedule(state.facts.requests, state.snapshot, state.wanted).rows
     return [
         {
@@ -119,7 +119,7 @@ def parts_of_node(name: str) -> tuple[str, str]:
     """Cluster and name of `CLUSTER/NODE`. Raises WrongUse."""
     cluster, slash, node = name.partition("/")
     if not slash:
-        raise WrongUse(f"{name} names no node; write CLUSTER/NODE, for example east/h100-1")
+        raise WrongUse(f"{name} is not a node; write CLUSTER/NODE, for example east/h100-1")
     return cluster, node
 
 

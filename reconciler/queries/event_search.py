@@ -22,18 +22,18 @@ from schemas.reading.units import format_instant
 EventRow = dict[str, str]
 
 _SEARCHED = ("message", "reason", "request", "cluster", "node", "slice")
-"""Fields in which a text is looked for."""
+"""Fields that a text search looks at."""
 
 
 @lru_cache(maxsize=64)
 def _word(name: str) -> re.Pattern[str]:
-    """A name where it is whole: neither part of a longer one, nor of a path. A full stop may end the sentence."""
+    """Matches the name as a whole word, not inside a longer name or a path; a full stop may follow."""
     return re.compile(rf"(?<![\w./-]){re.escape(name)}(?![\w/-]|\.\w)")
 
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """Where an event stands: its file, and its number there. Files only ever grow, so it stays there."""
+    """Where an event is stored: its file and its index there. Files only grow, so this never changes."""
 
     path: str
     number: int
@@ -41,38 +41,42 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """Which part of all events; None: no bound there."""
+    """A range of all events; None: unbounded on that side."""
 
     before: Spot | None = None
-    """Only older ones."""
+    """Only older events."""
     after: Spot | None = None
-    """Only newer ones."""
+    """Only newer events."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which events; what is None does not matter."""
+    """Which events match; None matches everything."""
 
     slice: str | None = None
     gpr: str | None = None
-    """Its name alone, slice/gpr, or its id: events say that since it is theirs, also of one that is gone."""
+    """The request's name alone, slice/gpr, or its id. The id also finds events of a request whose file is
+    gone.
+    """
     node: str | None = None
-    """Alone or as cluster/node: the event's own, or a whole word of its message, as of those that tell of many."""
+    """Node or cluster/node: the event's own node, or a whole word of its message, for events about several
+    nodes.
+    """
     cluster: str | None = None
     reason: str | None = None
     type: str | None = None
     text: str | None = None
-    """Anywhere in the event, in capitals or not."""
+    """Anywhere in the event, case-insensitive."""
     since: datetime | None = None
     until: datetime | None = None
-    """Not at this instant any more."""
+    """Exclusive."""
 
     def takes(self, row: EventRow) -> bool:
-        """Whether the event is wanted."""
+        """True if the event matches."""
         return self.is_about(row) and self.says(row)
 
     def is_about(self, row: EventRow) -> bool:
-        """Whether it can be, as it was written; `says` decides it by what its reader sees."""
+        """True if the stored event may match; `says` then checks the text as its reader sees it."""
         _, _, name = row.get("request", "").partition("/")
         return (
             self.slice in (None, slice_of_event(row))
@@ -85,7 +89,7 @@ class Filter:
         )
 
     def may_hold(self, path: str) -> bool:
-        """Whether a file can have such an event: it holds what was told in one hour, all of it of then or before."""
+        """True if a file can have such an event: a file holds events of one hour, none later than that hour."""
         hour = None if self.since is None else hour_of(path)
         return hour is None or self.since is None or self.since < hour + timedelta(hours=1)
 
@@ -99,13 +103,13 @@ class Filter:
         return bool(_word(self.node).search(message) or (where == cluster and _word(name).search(message)))
 
     def _is_in_time(self, at: str) -> bool:
-        # Times are written in one form, in which later ones are greater.
+        # Timestamps are all written in one format that sorts by time.
         return (self.since is None or at >= format_instant(self.since)) and (
             self.until is None or at < format_instant(self.until)
         )
 
     def says(self, row: Mapping[str, object]) -> bool:
-        """Whether node and text are in the event, as it is given here: whoever hides something hides it before."""
+        """True if node and text match the event as given; apply any redaction first."""
         if not self._names_node(row):
             return False
         if self.text is None:
@@ -115,7 +119,7 @@ class Filter:
 
 
 def slice_of_event(row: EventRow) -> str | None:
-    """The slice that an event is about; None: it is about a cluster, a node or the repository."""
+    """The slice that an event is about; None: the event is about a cluster, a node or the repository."""
     return row.get("request", "").partition("/")[0] or row.get("slice")
 
 
@@ -125,14 +129,14 @@ def walk(
     wanted: Filter,
     before: Spot | None = None,
 ) -> Iterator[tuple[Spot, EventRow]]:
-    """Events that the filter takes and where they stand, newest first; `before`: only those that are older."""
+    """Matching events and where they are stored, newest first; `before`: only older ones."""
     for spot, row in looked(newest_first(paths), rows_of, wanted, Between(before=before)):
         if wanted.takes(row):
             yield spot, row
 
 
 def newest_first(paths: Iterable[str]) -> list[str]:
-    """Files of events in the order in which they are walked."""
+    """Event files in the order in which they are searched."""
     return sorted(paths, key=age, reverse=True)
 
 
@@ -142,9 +146,9 @@ def looked(
     wanted: Filter,
     part: Between,
 ) -> Iterator[tuple[Spot, EventRow]]:
-    """Every event of the files that can hold a wanted one, taken or not, newest first: what a search looks at.
+    """Every event of the files that may contain a match, newest first, matching or not.
 
-    `paths` are `newest_first`. Reads as many files as are needed, and none of the hours before `since`.
+    `paths` are `newest_first`. Reads only as many files as needed, and none from before `since`.
     """
     for path in paths:
         if part.after is not None and age(path) < age(part.after.path):
@@ -159,7 +163,7 @@ def looked(
 
 
 def events(source: Source, wanted: Filter, limit: int) -> list[EventRow]:
-    """At most `limit` events that the filter takes. Raises UserError where there is no repository at all."""
+    """At most `limit` matching events. Raises UserError if there is no repository."""
     status = source.status()
     if status is None:
         source.commit_of(None)
@@ -180,7 +184,7 @@ def event_row(row: Mapping[str, object]) -> dict[str, Any]:
 
 
 def hour_of(path: str) -> datetime | None:
-    """When the hour begins that a file of events is of; None: its name does not say."""
+    """Start of the hour that an event file covers; None: its name does not say."""
     day, hour, _ = age(path)
     try:
         return datetime.fromisoformat(f"{day}T{hour}:00:00").replace(tzinfo=UTC)

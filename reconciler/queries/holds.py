@@ -1,4 +1,4 @@
-"""What the status branch says of changes of main that do not count, and of a main that is not followed, for readers.
+"""Held changes, and a main that is not followed, read from the status branch.
 
 Held by tests/reconciler/cli/test_holds.py.
 """
@@ -24,24 +24,24 @@ from schemas.rules.view import gpr_path
 from schemas.status.judgements import HeldChange, TrustRecord
 
 LOOKED_BACK = 500
-"""Status commits that are searched for when main was answered last."""
+"""Number of status commits searched for the first one that processed the current main."""
 MOST_ALARMS = 50
-"""Events that are searched for the alarm of a main that is not followed."""
+"""Number of events searched for the alarm of a main that is not followed."""
 MAIN_WORD = "main"
-"""An alarm of main says so; those of other branches do not."""
+"""Alarms about main contain this word; alarms about other branches do not."""
 
 Row = dict[str, Any]
 
 
 def hold_of(facts: Facts | None, key: str) -> HeldChange | None:
-    """The change of a request's file that is held; None: its file counts as main has it."""
+    """The held change of a request's file; None: its file counts as it is on main."""
     slice_, _, name = key.partition("/")
     path = gpr_path(slice_, name)
     return next((change for change in _holds(facts) if change.path == path), None)
 
 
 def held_new(facts: Facts | None) -> list[str]:
-    """Requests, as slice/name, of which there is nothing but a held file."""
+    """Requests, as slice/name, whose file is new and held, so that nothing of them counts."""
     found = []
     for change in _holds(facts):
         rule = rule_of(change.path)
@@ -55,17 +55,17 @@ def _holds(facts: Facts | None) -> tuple[HeldChange, ...]:
 
 
 def sentences(key: str, change: HeldChange) -> list[str]:
-    """A hold in words: that it is one, of which commit, by which rule, what counts, and what to do."""
+    """A hold in sentences: commit and rule, what counts, and what to do."""
     since = f"since {format_instant(change.since)}: commit {change.commit[:12]}, rule {change.rule}"
     if change.authorised is None:
-        first = f"Its file is held {since}; nothing of it counts, and it is not planned."
-        act = f"It counts as soon as somebody who may file it brings it in again, with `egs resubmit {key}`."
+        first = f"Its file is held {since}; it does not count, and the request is not planned."
+        act = f"It counts once a person who may file it submits it again with `egs resubmit {key}`."
     elif change.found is None:
-        first = f"Deleting its file is held {since}; the request itself goes on as it was accepted."
-        act = f"`egs resubmit {key}` or `git revert` brings the file back; who may delete it can then do so."
+        first = f"The deletion of its file is held {since}; the request itself continues as it was accepted."
+        act = f"`egs resubmit {key}` or `git revert` brings the file back; a person who may delete it can then do so."
     else:
-        first = f"An edit of its file is held {since}; the request itself goes on as it was accepted."
-        act = f"Who may make the edit brings it in again with `egs resubmit {key}`; `git revert` drops it."
+        first = f"An edit of its file is held {since}; the request itself continues as it was accepted."
+        act = f"A person who may make the edit submits it again with `egs resubmit {key}`; `git revert` drops it."
     return [first, f"{change.message}.", act]
 
 
@@ -82,7 +82,7 @@ def row(change: HeldChange) -> Row:
 
 
 def problem_rows(source: Source, now: datetime) -> list[Row]:
-    """What the status branch knows to be wrong and the documents do not show: holds, and a main not followed."""
+    """Problems that only the status branch knows: held changes, and a main that is not followed."""
     loaded = source.loaded(now)
     if loaded is None:
         return []
@@ -91,14 +91,14 @@ def problem_rows(source: Source, now: datetime) -> list[Row]:
 
 def held_rows(record: TrustRecord | None) -> Iterator[Row]:
     """A row for each change that is held."""
-    fix = "bring it in by somebody who may change the file, or restore what counts"
+    fix = "have a person who may change this file submit the change again, or restore what counts"
     for change in () if record is None else record.held:
         text = f"{change.message} (held since commit {change.commit[:12]})"
         yield asdict(Problem(quoted(change.path), 1, 1, change.rule, "error", text, fix))
 
 
 def _alarms(source: Source, facts: Facts) -> Iterator[Row]:
-    """The alarm that keeps main from being followed, if it was told since main was answered last."""
+    """The alarm that keeps main from being followed, if it was reported since main was last processed."""
     judged = facts.intent if facts.trust is None else facts.trust.main
     main, status = _main(source), source.status()
     if not judged or main in (None, judged) or status is None:
@@ -107,8 +107,8 @@ def _alarms(source: Source, facts: Facts) -> Iterator[Row]:
     since = max([_answered_since(*status, facts.intent), *(event["at"] for event in followed)])
     for event in events(source, Filter(reason=EventReason.ALARM), MOST_ALARMS):
         if event["at"] >= since and _is_of_main(event["message"]):
-            text = f"main is not followed beyond {judged[:12]}: {event['message']} (told {event['at']})"
-            fix = "push main back, or an operator takes it as it is with `egs-reconciler adopt`"
+            text = f"main is not followed beyond {judged[:12]}: {event['message']} (reported {event['at']})"
+            fix = "push the old main again, or have an operator accept main as it is with `egs-reconciler adopt`"
             yield asdict(Problem("main", 1, 1, str(EventReason.ALARM), "error", text, fix))
             return
 
@@ -118,7 +118,7 @@ def _is_of_main(text: str) -> bool:
 
 
 def _main(source: Source) -> str | None:
-    """Where main stands at the repository that is pushed to."""
+    """The head of main in the upstream repository."""
     remote = source.upstream()
     try:
         return None if remote is None else remote.commit_of(None)
@@ -127,7 +127,7 @@ def _main(source: Source) -> str | None:
 
 
 def _answered_since(store: Store, tip: str, intent: str) -> str:
-    """When the status first answered the main that it answers now."""
+    """When the status first covered its current commit of main."""
     since = store.commit(tip).at
     for commit in store.log(tip, LOOKED_BACK):
         stamp = parse_stamp(commit.trailers)

@@ -1,4 +1,4 @@
-"""`egs insights`: what requests that are over have shown, from `insights.yaml` on the status branch."""
+"""`egs insights`: statistics of finished requests, from `insights.yaml` on the status branch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def insights_json(found: Insights, days: int) -> dict[str, Any]:
 
 
 def tally_json(one: Tally) -> dict[str, Any]:
-    """Requests that are over, in figures; null where nothing was counted."""
+    """Statistics of finished requests; null where nothing was counted."""
     content: dict[str, Any] = {
         "requests": one.requests,
         "ran": one.ran,
@@ -56,7 +56,7 @@ def _per(sum_: float, count: float) -> float | None:
 
 
 def wait_at_most(one: Tally, share: float) -> int | None:
-    """The least of the counted bounds under which this share of the waits lies; None: beyond all, or none ran."""
+    """The smallest bucket bound that covers this share of the waits; None: beyond all bounds, or none ran."""
     passed = 0
     for mark, count in zip(MARKS_S, one.waits, strict=False):
         passed += count

@@ -1,4 +1,4 @@
-"""When a request that is not filed yet would likely start, in each pool it could use."""
+"""The likely start of a request that is not filed yet, for each pool it could use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from schemas.status.insights import Forecast
 
 
 def likely_starts(state: State, request: Request, answers: tuple[Quote, ...]) -> dict[PoolKey, Forecast]:
-    """By pool; empty while there is too little to learn from, as in a repository without a controller."""
+    """By pool; empty if too few requests have ended to learn from, as in a repository without a controller."""
     planned = {answer.pool: answer.start for answer in answers if answer.start is not None}
     if state.committed is None or not state.facts.ended or not planned:
         return {}

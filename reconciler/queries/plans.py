@@ -1,4 +1,6 @@
-"""`egs plan`: the schedule of one commit, what a change does to everyone, and the bare engine on a CSV."""
+"""`egs plan`: the schedule of one commit, the effects of a change on every request, and the bare planner on a
+CSV.
+"""
 
 from __future__ import annotations
 
@@ -27,15 +29,15 @@ from schemas.reading.collector import collector_paused
 from schemas.reading.units import instant, wire
 
 _DIGITS = 7
-"""Of a pool's size: ten million nodes are beyond what any fleet has."""
+"""Of a pool's size: no fleet has ten million nodes."""
 _SECONDS_DIGITS = 15
 MANY = 1000
-"""Waiting requests from which on loading the compiled planner pays for a comparison."""
+"""With at least this many waiting requests, loading the compiled planner pays off for a comparison."""
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A state, its schedule, and what it changes (None: nobody asked)."""
+    """A state, its schedule, and the effects of the change (None: no comparison was asked for)."""
 
     state: State
     schedule: Schedule
@@ -56,10 +58,10 @@ class Planned:
 
 
 def planned(source: Source, now: datetime, ref: str | None, against: str | None) -> Planned:
-    """The schedule at `ref`, and against which other commit it changes what."""
+    """The schedule at `ref`, and its effects compared with the commit `against`."""
     state, *bases = read_states(source, now, ref, *([] if against is None else [against]))
     if bases and len(state.snapshot.requests) >= MANY and cache.is_kept():
-        kernel.warm()  # to show that causes are true takes a score of plans
+        kernel.warm()  # a comparison makes about twenty plans to prove the causes
     head = schedule(state.facts.requests, state.snapshot, state.wanted, _unread(source, state, ref))
     return Planned(state, head, effects(bases[0], state).effects if bases else None)
 
@@ -86,7 +88,7 @@ def effect_json(effect: Effect) -> dict[str, Any]:
 
 
 def plan_json(repo: str | None, now: str | None, ref: str | None, against: str | None) -> dict[str, Any]:
-    """The answer of `egs plan -o json` on a repository."""
+    """Runs the answer of `egs plan -o json` on a repository."""
     with opened(repo) as source, collector_paused():
         return planned(source, clock(now, source), ref, against).json()
 
@@ -94,7 +96,7 @@ def plan_json(repo: str | None, now: str | None, ref: str | None, against: str |
 def show_instance(
     file: str, pools: Sequence[str], now: str | None, form: str, fairness: Fairness | None
 ) -> int:
-    """The command on a CSV; gives the exit code."""
+    """Runs the command on a CSV; returns the exit code."""
     try:
         text = Path(file).read_text(encoding="utf-8") if file != "-" else _stdin()
         found = plan_instance(text, pool_sizes(pools), _seconds(now), fairness)
@@ -119,7 +121,7 @@ def _stdin() -> str:
 
 
 def pool_sizes(pools: Sequence[str]) -> list[tuple[str, int]]:
-    """`--pool NAME=NODES`, each; raises WrongUse."""
+    """The values of `--pool NAME=NODES`; raises WrongUse."""
     sizes: dict[str, int] = {}
     for text in pools:
         name, _, nodes = text.rpartition("=")
@@ -131,7 +133,7 @@ def pool_sizes(pools: Sequence[str]) -> list[tuple[str, int]]:
             raise WrongUse(f"--pool {name} is given twice; give each pool once")
         sizes[name] = int(nodes)
     if not sizes:
-        raise WrongUse("an instance needs its pools; add --pool NAME=NODES for each")
+        raise WrongUse("--instance needs pools; add --pool NAME=NODES for each")
     return list(sizes.items())
 
 
@@ -139,9 +141,9 @@ def _seconds(now: str | None) -> int:
     text = now or "0"
     digits = text.removeprefix("-")
     if not digits.isascii() or not digits.isdigit():
-        raise WrongUse(f"--now {text}: with --instance it is whole seconds, for example --now 0")
+        raise WrongUse(f"--now {text}: with --instance give whole seconds, for example --now 0")
     if len(digits) > _SECONDS_DIGITS:
-        raise WrongUse(f"--now {text}: with --instance it has at most {_SECONDS_DIGITS} digits")
+        raise WrongUse(f"--now {text}: with --instance give at most {_SECONDS_DIGITS} digits")
     return int(text)
 
 

@@ -1,4 +1,4 @@
-"""Requests that break a policy as it is now, as rows of `egs get problems`.
+"""Requests that violate a policy now, as rows of `egs get problems`.
 
 Held by tests/reconciler/cli/test_policies.py.
 """
@@ -20,25 +20,27 @@ from schemas.rules.view import gpr_path
 from schemas.status.gpr_status import Phase
 
 NEEDS_APPROVAL, REJECTED = "NeedsApproval", "Rejected"
-"""Rules of a notice: an admin's word is needed, and it was no."""
+"""Rules of notices: the request needs an approval, or an admin rejected it."""
 
 
 def problem_rows(source: Source, now: datetime) -> list[dict[str, Any]]:
-    """An error for who is not planned because of it, a warning for who keeps the terms of a running lease."""
+    """An error per request that is not planned because of a policy, a warning per running lease that keeps
+    its old terms.
+    """
     try:
         state = read_state(source, now)
-    except UserError:  # without a valid project.yaml there is no policy; that is a problem of its own
+    except UserError:  # without a valid project.yaml there is no policy; that problem is reported elsewhere
         return []
     return broken_rows(state.facts, state.wanted)
 
 
 def broken_rows(facts: Facts, wanted: Wanted) -> list[dict[str, Any]]:
-    """The same of facts and documents, and who was rejected, with the admin's reason."""
+    """Violations in these facts and documents, and rejected requests with the admin's reason."""
     return [*_rejected_rows(facts), *_violation_rows(facts, wanted)]
 
 
 def without_rejected(problems: Iterable[Problem], broken: Iterable[dict[str, Any]]) -> list[Problem]:
-    """Problems of documents that are not told already: who was rejected waits for no approval any more."""
+    """Document problems that are not in `broken` already; a rejected request needs no NeedsApproval notice."""
     told = {(row["file"], row["rule"]) for row in broken}
     rejected = {(file, NEEDS_APPROVAL) for file, rule in told if rule == REJECTED}
     return [one for one in problems if (one.file, one.rule) not in told | rejected]
@@ -54,7 +56,7 @@ def _rejected_rows(facts: Facts) -> list[dict[str, Any]]:
                 REJECTED,
                 "notice",
                 f"{key} is Rejected and never runs{f': {status.message}' if status.message else ''}",
-                "file a new request under a new name; `egs prune` takes this file away",
+                "file a new request under a new name; `egs prune` removes this file",
             )
         )
         for key, status in sorted(facts.requests.items())

@@ -1,4 +1,4 @@
-"""`egs wait`: when would it start, in each pool it could use, if it were filed now."""
+"""`egs wait`: when a request would start in each pool it could use if it were filed now."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ from schemas.rules.view import gpr_path
 from schemas.status.gpr_status import GPRStatus, Place
 
 UNFILED = "~"
-"""Name of a request that has no name yet; no file can have it, and it sorts behind all that can."""
+"""Placeholder name of an unnamed request; no file can have it, and it sorts after all valid names."""
 
 
 def shape_field(shapes: Sequence[str]) -> str | list[str] | None:
-    """One shape as a word, several as a list, none as nothing."""
+    """One shape as a string, several as a list, none as None."""
     return None if not shapes else shapes[0] if len(shapes) == 1 else list(shapes)
 
 
@@ -55,9 +55,9 @@ def gpr_text(slice_: str, name: str, spec: dict[str, Any]) -> bytes:
 
 
 def wished(slice_: str, spec: dict[str, Any]) -> RequestSpec:
-    """A request of these fields; raises WrongUse with everything that is wrong with it."""
+    """A request of these fields; raises WrongUse that lists everything wrong with it."""
     if not is_name(slice_):
-        raise WrongUse(f"{slice_} is no name: lower-case letters, digits and '-', at most 63")
+        raise WrongUse(f"{slice_} is not a valid name: use lower-case letters, digits and '-', at most 63")
     lasting("--duration", spec.get("duration"))
     time("--not-before", spec.get("notBefore"))
     path = gpr_path(slice_, "wish")
@@ -71,13 +71,13 @@ def wished(slice_: str, spec: dict[str, Any]) -> RequestSpec:
 
 
 class QuoteContext:
-    """A state prepared for questions: what does not depend on the question is worked out once.
+    """A state prepared for many questions: what does not depend on the question is computed once.
 
-    An answer then costs the pools that are asked for, and not the requests that wait. One owner.
+    The cost of an answer depends on the pools asked for, not on the length of the queue. One owner.
     """
 
     def __init__(self, state: State, planned: Plan | None = None) -> None:
-        """`planned` is the state's plan, where the caller has it."""
+        """`planned` is the state's plan if the caller already has it."""
         self._state, world = state, guarded(state.snapshot)
         planned = planned or plan(state.snapshot)
         self._quoter = Quoter(world, planned if world is state.snapshot else plan(world))
@@ -87,9 +87,10 @@ class QuoteContext:
         self._places: dict[str, Place | None] = {}
 
     def quotes(self, spec: RequestSpec, name: str = UNFILED) -> tuple[Quote, ...]:
-        """One answer for each pool it could use, the earliest first; empty when it fits nowhere.
+        """One quote for each pool it could use, the earliest first; empty if it fits nowhere.
 
-        It would be filed now. Where nobody records when that is, its name decides among equals, as it will then.
+        The request would be filed now. Without recorded filing times its name breaks ties, as it will in the
+        plan.
         """
         state, wanted = self._state, self._state.wanted
         request = self.unfiled_request(spec, name)
@@ -105,7 +106,7 @@ class QuoteContext:
         return (*open_, *(_without_start(answer, shut[answer.pool]) for answer in barred))
 
     def unfiled_request(self, spec: RequestSpec, name: str = UNFILED) -> Request:
-        """The request as it would wait if it were filed now, in every pool that it fits."""
+        """The request as it would wait if filed now, in every pool it fits."""
         state = self._state
         filed_at = 0 if state.committed is None else state.snapshot.now
         asked = (f"{spec.slice}/{name}", spec, filed_at)
@@ -124,7 +125,7 @@ class QuoteContext:
         )
 
     def _place(self, asked: tuple[str, RequestSpec, int]) -> Place | None:
-        """The place of whoever is filed now; kept by slice where no name decides about it."""
+        """The queue position of a request filed now; cached by slice if its name does not matter."""
         key, spec, filed_at = asked
         own, wanted = self._own(spec.slice), self._state.wanted
         if not filed_at or not key.endswith(f"/{UNFILED}"):
@@ -139,18 +140,20 @@ class QuoteContext:
         return self._accounts[slice_]
 
     def _own(self, slice_: str) -> Facts:
-        """The facts with the requests of one slice alone."""
+        """The facts with the requests of one slice only."""
         own = self._slices.get(slice_)
         return replace(self._state.facts, requests={}) if own is None else own
 
     def _barred_now(self, spec: RequestSpec, account: Account, found: Verdict) -> dict[PoolKey, str]:
-        """Pools that it would not get if it were filed now, whatever an admin says, and why."""
+        """Pools that it could not get if filed now, even with an approval, and why."""
         most = account.slice_.limits.max_waiting
         if most is not None and account.waiting >= most:
             return dict.fromkeys(found.wants, queue_full(most))
         shut = shut_now(spec, self._state.wanted, self._state.facts, self._placed)
-        why = "a burst cluster takes no request so long, or its hours of this month are taken"
-        away = {pool: f"{pool[0]} is not for it: {why}" for pool in found.wants if pool[0] in shut}
+        why = (
+            "the request is too long for this burst cluster, or the cluster's hours of this month are used up"
+        )
+        away = {pool: f"{pool[0]} does not take it: {why}" for pool in found.wants if pool[0] in shut}
         return away | {pool: too_few_hours(pool, found, account) for pool in found.hard}
 
 
@@ -162,7 +165,7 @@ def _by_slice(facts: Facts) -> dict[str, Facts]:
 
 
 def quotes(state: State, spec: RequestSpec, name: str = UNFILED) -> tuple[Quote, ...]:
-    """As `QuoteContext.quotes`, for whoever asks once."""
+    """As `QuoteContext.quotes`, for a single question."""
     return QuoteContext(state).quotes(spec, name)
 
 
@@ -171,7 +174,7 @@ def _without_start(answer: Quote, why: str) -> Quote:
 
 
 def served_by(state: State, spec: RequestSpec, answers: Sequence[Quote]) -> Quote | None:
-    """The one that a request without an admin's word would get: by what it prefers, and burst clusters last."""
+    """The quote a request without an approval would get: by its preference, burst clusters last."""
     free = {
         answer.pool: answer for answer in answers if answer.start is not None and not answer.needs_approval
     }
@@ -192,7 +195,7 @@ def slice_of(state: State, name: str) -> SliceSpec:
 
 
 def quote_json(answer: Quote, state: State, *, is_barred: bool = False) -> dict[str, Any]:
-    """A row of `egs wait -o json`; one beyond a hard limit of its slice never starts."""
+    """A row of `egs wait -o json`; a request beyond a hard limit of its slice never starts."""
     start = None if is_barred else answer.start
     observed = state.wanted.pools[answer.pool].observed and start is not None
     return {
@@ -242,7 +245,7 @@ def _notes(
     answers: Sequence[Quote],
     found: tuple[Quote | None, Sequence[LimitViolation]],
 ) -> Iterator[str]:
-    """Which of the pools it would get, and why it would not get others."""
+    """Notes on stderr: which pool it would get, and why not the others."""
     chosen, broken = found
     if chosen is not None:
         yield f"it would get {'/'.join(chosen.pool)}: {_PREFERRED[spec.prefer]}"
@@ -250,7 +253,7 @@ def _notes(
         yield violation.message
     if not answers:
         fits = would_fit(spec, slice_of(state, spec.slice), state.wanted.pools)
-        yield f"no pool it may use could ever hold it: {fits}"
+        yield f"it fits no pool that it may use: {fits}"
     for answer in answers if not broken else ():
         if answer.start is None:
             yield f"{'/'.join(answer.pool)}: {answer.message}"
@@ -260,8 +263,8 @@ def _notes(
 
 _PREFERRED = {
     "earliest": "the earliest start",
-    "price": "the lowest price of those that could ever hold it",
-    "memory": "the least memory of those that could ever hold it",
+    "price": "the lowest price among the pools that it fits",
+    "memory": "the least memory among the pools that it fits",
 }
 
 
@@ -269,7 +272,7 @@ def _burst_note(answer: Quote, state: State) -> Iterator[str]:
     burst = state.wanted.clusters[answer.pool[0]].burst
     if burst is not None:
         yield (
-            f"{'/'.join(answer.pool)} is of a burst cluster, used only where no start elsewhere is within "
+            f"{'/'.join(answer.pool)} is in a burst cluster, used only if no other pool offers a start within "
             f"{format_duration(burst.after)}, at {answer.price_per_gpu_hour:g} per GPU-hour"
         )
 
@@ -278,4 +281,4 @@ def _check_clusters(spec: RequestSpec, slice_: SliceSpec) -> None:
     for name in spec.clusters:
         if name not in slice_.clusters:
             spanned = ", ".join(slice_.clusters)
-            raise NotAllowed(f"slice {spec.slice} does not span cluster {name}; it spans {spanned}")
+            raise NotAllowed(f"slice {spec.slice} does not include cluster {name}; it includes {spanned}")

@@ -1,4 +1,4 @@
-"""Why a waiting request stands where it does: what its rank reads, in the order in which it counts, in plain words.
+"""Why a waiting request has its rank: the ranking criteria in the order in which they count, in sentences.
 
 Held by tests/reconciler/cli/test_ranking.py.
 """
@@ -18,7 +18,7 @@ from schemas.status.gpr_status import GPRStatus
 
 
 def place_of(state: State, key: str) -> str:
-    """One sentence on a request that is planned."""
+    """One sentence on a planned request."""
     return f"Its place: {'; '.join(_parts(state, state.snapshot.requests[key], state.facts.requests[key]))}."
 
 
@@ -29,29 +29,29 @@ def _parts(state: State, request: Request, status: GPRStatus) -> Iterator[str]:
     if is_kept:
         times = counted(status.displaced_count, "time")
         top = f", {request.priority + request.boost}" if request.boost else ""
-        yield f"it was displaced {times} and stands at the head of what its band and slice allow{top}"
+        yield f"it was displaced {times}, so it comes first within its priority band and slice{top}"
     elif request.boost:
-        yield f"{request.boost} more for having waited, so it counts as {request.priority + request.boost}"
+        yield f"plus {request.boost} for waiting, so it counts as {request.priority + request.boost}"
     if request.move:
         yield f"an admin moved it {'ahead' if request.move > 0 else 'behind'} by {abs(request.move)}"
     if policy.fairness is not None and status.place is not None and not is_kept:
         yield _share(state, request, status, policy.fairness)
     if request.service:
-        yield f"{request.service} GPU-hours of service, of which less comes first"
+        yield f"{request.service} GPU-hours of service (less comes first)"
     if request.filed_at > 0:
-        yield f"filed {format_instant(status.filed_at)}, and of equals whoever was filed first comes first"
+        yield f"filed {format_instant(status.filed_at)} (among equals, the earlier filed comes first)"
     else:
-        yield "nobody recorded when it was filed, so its name decides among equals"
+        yield "its filing time is not recorded, so its name breaks ties"
 
 
 def _share(state: State, request: Request, status: GPRStatus, fairness: Fairness) -> str:
-    """What the slice used, as it was read and as it counts by now."""
+    """What the slice used, at filing time and as it counts now."""
     place, scale = status.place, scale_of(status.accepted_spec.slice, state.wanted, fairness)
     assert place is not None
     waited = seconds(state.now) - request.filed_at if request.filed_at > 0 else 0
     now = counted_hours(place.used, place.ahead, waited, scale.half_life_s)
     return (
-        f"its slice had used or held {place.used:g} GPU-hours and asked for {place.ahead:g} before it, which counts "
-        f"{now:.0f} by now: share {request.share} (steps of {scale.step} over its weight {scale.weight:g}), of which "
-        "less comes first"
+        f"share {request.share} (less comes first): its slice had used or held {place.used:g} GPU-hours and asked "
+        f"for {place.ahead:g} before it, which counts as {now:.0f} now, in steps of {scale.step} over its weight "
+        f"{scale.weight:g}"
     )

@@ -1,4 +1,4 @@
-"""The whole schedule as rows: who holds nodes, who waits and since when for what, who is refused. Pure."""
+"""The whole schedule as rows: leases, waiting requests with their starts, refused requests. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STARTED = frozenset({Phase.PROVISIONED, Phase.RELEASING})
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One request in the schedule; what does not apply is None."""
+    """One request in the schedule; fields that do not apply are None."""
 
     key: str
     phase: Phase
@@ -40,10 +40,10 @@ class Row:
     gpu_shape: str | None = None
     nodes: tuple[str, ...] | None = None
     reason: str | None = None
-    forecast: Forecast | None = None  # as told beside the promise that this start is
+    forecast: Forecast | None = None  # recorded together with the promise that this start is
 
     def wait(self, now: datetime) -> timedelta | None:
-        """Time until the start; none is left once it has begun, whatever the clock says."""
+        """Time until the start; zero once it has begun, whatever the clock says."""
         if self.start is None or self.phase in STARTED:
             return None if self.start is None else timedelta()
         return max(timedelta(), self.start - now)
@@ -74,7 +74,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Rows in the order of design: holding, waiting by rank, waiting for approval; and who is refused."""
+    """Rows in the order of the design: leases, waiting by rank, waiting for approval; and the refused
+    requests.
+    """
 
     rows: tuple[Row, ...]
     refused: tuple[Refusal, ...]
@@ -84,9 +86,9 @@ class Schedule:
 def full_plan(
     requests: Mapping[str, GPRStatus], snapshot: Snapshot, wanted: Wanted, known: Plan | None = None
 ) -> Plan:
-    """The plan, with what would fit for whoever fits nowhere: only the manifests can say that.
+    """The plan; a request that fits nowhere also gets what would fit, which only the manifests can tell.
 
-    `known` is the plan of this very snapshot; None: it is made.
+    `known` is the plan of this snapshot; None: it is computed.
     """
     planned = plan(snapshot) if known is None else known
     refusals = dict(planned.refusals)
@@ -94,7 +96,7 @@ def full_plan(
         slice_ = wanted.slices.get(requests[key].accepted_spec.slice)
         if refusal.reason == Reason.FITS_NOWHERE and not refusal.would_fit and slice_ is not None:
             fits = would_fit(requests[key].accepted_spec, slice_, wanted.pools)
-            refusals[key] = replace(refusal, message="no pool it may use could ever hold it", would_fit=fits)
+            refusals[key] = replace(refusal, message="it fits no pool that it may use", would_fit=fits)
     return replace(planned, refusals=refusals)
 
 
@@ -105,13 +107,13 @@ def schedule(
     unread: Iterable[Refusal] = (),
     known: Plan | None = None,
 ) -> Schedule:
-    """Plans `snapshot`; `unread` are requests whose files are refused and that nobody has on record.
+    """Plans `snapshot`; `unread` are requests without a status whose files are refused.
 
-    `known` is the plan of this very snapshot; None: it is made.
+    `known` is the plan of this snapshot; None: it is computed.
     """
     planned = full_plan(requests, snapshot, wanted, known)
     ranked = [key for key in planned.order if key in requests and key not in snapshot.leases]
-    # Queued, but its slice is gone or has become too small for it: nobody plans it, and it is told so.
+    # Queued, but its slice is gone or has become too small: it is not planned, and its refusal says so.
     outside = sorted(
         key
         for key, status in live(requests).items()
@@ -129,7 +131,7 @@ def schedule(
 
 
 def _said(status: GPRStatus, wanted: Wanted) -> str:
-    """What is so now, whatever was committed last."""
+    """The refusal that holds now, whatever was committed last."""
     return (
         status.message or "" if status.accepted_spec.stopped else "; ".join(hard_violations(status, wanted))
     )
@@ -154,7 +156,7 @@ def refusal_json(refusal: Refusal) -> dict[str, Any]:
 def unread_refusal(
     key: str, filed: Filed, spec: RequestSpec | None, wanted: Wanted, problems: Iterable[Problem]
 ) -> Refusal:
-    """Why a request that nobody has on record is not planned, and what would be allowed."""
+    """Why a request without a status is not planned, and what would be allowed."""
     slice_ = None if spec is None else wanted.slices.get(spec.slice)
     if spec is not None and slice_ is not None:
         broken = limit_violations(spec, slice_)
@@ -200,7 +202,7 @@ def _waiting(
 def ranked_row(
     one: tuple[str, GPRStatus], turn: tuple[int, int | None], snapshot: Snapshot, planned: Plan
 ) -> Row:
-    """Somebody who is planned; `turn`: the rank, and the position among those who wait for the same pool."""
+    """A planned request; `turn`: its rank, and its position among those waiting for the same pool."""
     (key, status), (rank, position) = one, turn
     place = planned.placements.get(key)
     if place is None or position is None:
@@ -209,7 +211,7 @@ def ranked_row(
 
 
 def unranked_row(key: str, status: GPRStatus) -> Row:
-    """Somebody who waits and is not planned: for an admin, or outside of what its slice may have."""
+    """A waiting request that is not planned: it needs an approval, or exceeds its slice's limits."""
     if status.phase is Phase.PENDING_APPROVAL:
         return Row(key, status.phase, reason=Reason.NEEDS_APPROVAL)
     return Row(key, status.phase, reason=_why_outside(status))
@@ -219,7 +221,7 @@ def _placed(
     key: str, rank: int, position: int, place: Placement, snapshot: Snapshot, status: GPRStatus
 ) -> Row:
     pool = snapshot.pools[place.pool]
-    # What planning said last time is answered by this plan; what happened (its checks failed) still holds.
+    # This plan replaces what the last one said; what happened (its checks failed) still holds.
     kept = None if status.reason in set(Reason) | {"ClusterObserved"} else status.reason
     return Row(
         key=key,

@@ -1,4 +1,6 @@
-"""What a command knows: the documents of a repository, its status, and the world that follows from both at `now`."""
+"""What a command works with: a repository's documents, its status, and the state that follows from both at
+`now`.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ from schemas.rules.view import gpr_path, template_path
 from schemas.status.gpr_status import GPRStatus
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-"""When a request counts as filed where no controller has ever written when it was."""
+"""Filing time of a request if no controller recorded one."""
 
 _NAME = re.compile(NAME_PATTERN)
 
@@ -44,12 +46,12 @@ class State:
     now: datetime
     commit: str | None
     wanted: Wanted
-    committed: Facts | None  # as the status branch has it; None: there is none
-    facts: Facts  # as they would be if the controller looked now
+    committed: Facts | None  # as on the status branch; None: there is no status branch
+    facts: Facts  # as they would be if the controller ran now
     snapshot: Snapshot
     problems: tuple[Problem, ...]
     looked: Looked = field(default_factory=Looked, compare=False, repr=False)
-    """What this look and the next at the same status have alike."""
+    """Intermediate results shared by this read and the next one of the same status."""
 
     def request(self, key: str) -> GPRStatus:
         """The status of `slice/name`; raises NotFound."""
@@ -60,12 +62,12 @@ class State:
 
 
 def read_state(source: Source, now: datetime, ref: str | None = None) -> State:
-    """Costs what differs from the documents the cache knows, plus one reading of the status."""
+    """The cost depends on the documents that differ from the cache, plus one read of the status."""
     return read_states(source, now, ref)[0]
 
 
 def read_states(source: Source, now: datetime, *refs: str | None) -> list[State]:
-    """As `read_state` of each; what two of them have alike is read once."""
+    """As `read_state` for each commit; what two commits share is read once."""
     found: list[State] = []
     last: Desired | None = None
     for ref in refs:
@@ -79,7 +81,7 @@ def read_states(source: Source, now: datetime, *refs: str | None) -> list[State]
 
 
 def state_at(source: Source, now: datetime, commit: str) -> State:
-    """As `read_state`, of a commit in `source.store` that nobody else need have."""
+    """As `read_state`, of a commit that needs to exist in `source.store` only."""
     loaded = source.loaded(now)
     return _state(source, (now, commit), _documents(source, source.store, commit, loaded), loaded)
 
@@ -105,7 +107,7 @@ def _state(
     loaded: Loaded | None,
     beside: State | None = None,
 ) -> State:
-    """The state at an instant and a commit; what it has alike with `beside` is not worked out again."""
+    """The state at an instant and a commit; what it shares with `beside` is not computed again."""
     now, commit = look
     before = Facts(now) if loaded is None else loaded.facts
     wanted = with_readers_decisions(desired.wanted(before), before)
@@ -132,7 +134,7 @@ def with_wanted(state: State, wanted: Wanted) -> State:
 
 
 def _keep_notes(source: Source, desired: Desired, before: Facts, after: Facts) -> None:
-    """Of requests that are over and whose files need no look again: the next command leaves them unread."""
+    """Remember finished requests whose files need no further check: the next command does not read them."""
     if not isinstance(before.requests, Records):
         return
     read = ((k, s) for k, s in before.requests.over.items() if not isinstance(s, UnreadRecord))
@@ -143,9 +145,9 @@ def _keep_notes(source: Source, desired: Desired, before: Facts, after: Facts) -
 
 
 def clock(now: str | None, source: Source) -> datetime:
-    """The instant that `--now` names, else the present, in whole seconds, but never before the newest status.
+    """The time given by `--now`, else the present, in whole seconds, but never before the newest status.
 
-    A controller whose time runs ahead of ours (the demo's does) has decided in what is still our future.
+    A controller with a fast clock (such as the demo's) has made decisions in what is still our future.
     """
     if now is None:
         present, status = SystemClock().now().replace(microsecond=0), source.status()
@@ -157,7 +159,7 @@ def clock(now: str | None, source: Source) -> datetime:
 
 
 def is_name(text: str) -> bool:
-    """Whether a slice, a request or anything else with a file of its own may be called so."""
+    """True if the text is a valid name of a slice, a request or any other document with a file of its own."""
     return _NAME.fullmatch(text) is not None
 
 
@@ -165,14 +167,14 @@ def split(key: str) -> tuple[str, str]:
     """`slice/name` as its two parts."""
     slice_, slash, name = key.partition("/")
     if not slash or not slice_ or not name or "/" in name:
-        raise WrongUse(f"{key} names no request; write SLICE/NAME, for example vision/llama-finetune")
+        raise WrongUse(f"{key} is not a request; write SLICE/NAME, for example vision/llama-finetune")
     if not is_name(slice_) or not is_name(name):
-        raise WrongUse(f"{key} is no name: lower-case letters, digits and '-', at most 63")
+        raise WrongUse(f"{key} is not a valid name: use lower-case letters, digits and '-', at most 63")
     return slice_, name
 
 
 def as_filed(source: Source, commit: str, key: str) -> RequestSpec | None:
-    """What a request's file asks for, template included, also when a rule refuses it; None when unreadable."""
+    """What a request's file asks for, with its template, even if a rule refuses it; None if unreadable."""
     gpr = _document(source, commit, gpr_path(*split(key)))
     if not isinstance(gpr, GPR):
         return None

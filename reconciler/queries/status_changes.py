@@ -1,7 +1,7 @@
-"""What changed on the status branch between two looks: new events, and where the requests somebody follows stand.
+"""What changed on the status branch between two polls: new events, and the state of followed requests.
 
-A look costs one fetch; when the branch moved, also a listing and the files that changed. The repository is opened for
-each look alone, so that other commands find its mirror free in between.
+A poll costs one fetch; if the branch moved, also a listing and the changed files. The repository is opened
+for each poll only, so that other commands find its mirror unlocked in between.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _REQUEST = re.compile(r"slices/([^/]+)/gprs/([^/]+)\.yaml")
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What one look found: the branch's tip, its files that count, and where the followed requests stand."""
+    """The result of one poll: the branch's head, its relevant files, and the state of the followed requests."""
 
     tip: str | None = None
     files: Mapping[str, str] | None = None  # object ids by path
@@ -63,13 +63,15 @@ def follow(repo: str | None, wanted: Filter, looks: Iterable[None]) -> Iterator[
 
 
 def _say_what_is_not_there(found: Seen, wanted: Filter) -> None:
-    """It may come yet, so it is no error; but whoever mistyped a name would wait for ever."""
+    """The name may appear later, so this is not an error; a mistyped name would wait forever without this
+    note.
+    """
     if found.tip is None:
         output.note("no controller has written a status yet; waiting for one")
     elif found.requests:
         return
     elif wanted.gpr is not None:
-        output.note(f"there is no request {wanted.gpr} yet; waiting for it")
+        output.note(f"request {wanted.gpr} does not exist yet; waiting for it")
     elif wanted.slice is not None:
         output.note(f"slice {wanted.slice} has no request yet; waiting for one")
 
@@ -82,11 +84,15 @@ def _check(wanted: Filter) -> None:
         ("--gpr", slash and slice_),
     ):
         if text not in (None, "") and not is_name(str(text)):
-            raise WrongUse(f"{option} {text} is no name: lower-case letters, digits and '-', at most 63")
+            raise WrongUse(
+                f"{option} {text} is not a valid name: use lower-case letters, digits and '-', at most 63"
+            )
 
 
 def look(source: Source, before: Seen | None, wanted: Filter) -> tuple[Seen, list[Line]]:
-    """What there is now and what is new since `before`; the first look tells no event, and where requests stand."""
+    """The current state and what is new since `before`; the first poll reports no events, only the requests'
+    state.
+    """
     status = source.status()
     if status is None and source.is_folder:
         raise NotAllowed(
@@ -105,7 +111,9 @@ def look(source: Source, before: Seen | None, wanted: Filter) -> tuple[Seen, lis
 
 
 def _counts(path: str, wanted: Filter) -> bool:
-    """Whether a file can hold something to tell; without a filter requests are told by their events alone."""
+    """True if a file may contain something to report; without a filter, requests are reported through events
+    only.
+    """
     if path.startswith("events/"):
         return True
     found = _REQUEST.fullmatch(path)
@@ -114,7 +122,7 @@ def _counts(path: str, wanted: Filter) -> bool:
 
 
 def _events(store: Store, files: Mapping[str, str], before: Mapping[str, str], wanted: Filter) -> list[Line]:
-    """Rows are only ever added to a file: the new ones are those beyond the old number."""
+    """Files only grow: the new rows are those after the old number."""
     changed = [p for p, oid in files.items() if p.startswith("events/") and before.get(p) != oid]
     lines: list[Line] = []
     for path in sorted(changed, key=age):
@@ -124,7 +132,7 @@ def _events(store: Store, files: Mapping[str, str], before: Mapping[str, str], w
 
 
 def _rows(store: Store, oid: str | None) -> list[dict[str, str]]:
-    """A file of events; none when it cannot be read. An old one may be gone: its events are told once more."""
+    """A file's events; empty if unreadable. If an old version is gone, its events are reported again."""
     try:
         return [] if oid is None else events_from(store.read([oid])[oid])
     except (Fault, *UNREADABLE):
@@ -134,7 +142,7 @@ def _rows(store: Store, oid: str | None) -> list[dict[str, str]]:
 def _requests(
     store: Store, files: Mapping[str, str], before: Seen | None, at: str | None
 ) -> tuple[Mapping[str, Line], list[Line]]:
-    """Where each followed request stands, and those that stand elsewhere than before."""
+    """The state of each followed request, and those that changed."""
     old_files = (before and before.files) or {}
     old = (before and before.requests) or {}
     now: dict[str, Line] = {}

@@ -1,4 +1,4 @@
-"""The rows of `egs get …`, from a state and the clock. Pure; what a row holds is documented in docs/commands.md."""
+"""The rows of `egs get …`, from a state and the clock. Pure; docs/commands.md documents the columns."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from schemas.status.gpr_status import HOLDING, WAITING, Cost, GPRStatus, NodeSta
 
 Rows = list[dict[str, Any]]
 SHOWN_WINDOWS = 5
-"""Windows of maintenance that are shown of one node: those that come again do so for ever."""
+"""Maintenance windows shown per node: recurring windows have no end."""
 UNMANAGED = "Unmanaged"
-"""In place of the state of a node that is not ours to judge."""
+"""Shown instead of a state for a node that is not managed."""
 
 
 def gprs(
     state: State, slice_: str | None = None, phase: str | None = None, now: datetime | None = None
 ) -> Rows:
-    """Every request, whatever its phase, by slice and name; costs are those at `now` (None: the state's)."""
+    """Every request in any phase, by slice and name; costs are as of `now` (None: the state's time)."""
     return [
         gpr_row(key, status, cost_so_far(state.wanted, status, now or state.now))
         for key, status in sorted(state.facts.requests.items())
@@ -71,7 +71,9 @@ def gpr_row(key: str, status: GPRStatus, cost: Cost | None) -> dict[str, Any]:
 
 
 def slices(state: State, now: datetime | None = None) -> Rows:
-    """Every slice in force, with what it asks for, holds and has used by `now` (None: the state's), running too."""
+    """Every slice in force: what it asks for, holds, and has used by `now` (None: the state's time), running
+    leases included.
+    """
     rows = []
     for name, spec in sorted(state.wanted.slices.items()):
         own = [s for k, s in state.facts.requests.items() if k.partition("/")[0] == name]
@@ -103,7 +105,7 @@ def _gpus(state: State, status: GPRStatus) -> int:
 
 
 def clusters(state: State) -> Rows:
-    """Every cluster in force: whether it answers, how fresh that is, and what its pools have."""
+    """Every cluster in force: whether it answers, how fresh its data is, and its pools."""
     held = held_nodes(state)
     rows = []
     for name, spec in sorted(state.wanted.clusters.items()):
@@ -141,7 +143,9 @@ def _pool_row(state: State, cluster: str, pool: str, held: Mapping[NodeKey, Leas
 
 
 def nodes(state: State, cluster: str | None = None, pool: str | None = None) -> Rows:
-    """Every node of a pool, and what left its pool while somebody has it: who that is, and its calendar from now on."""
+    """Every node of a pool, plus nodes that left their pool but still have a lease: the lease, and the
+    calendar from now on.
+    """
     held, calendars = held_nodes(state), calendar_of_nodes(state)
     names = {key: list(existing(found)) for key, found in state.wanted.pools.items()}
     pooled = {(key[0], name) for key, found in names.items() for name in found}
@@ -175,7 +179,7 @@ def node_row(
 
 
 def open_clusters(state: State, cluster: str | None = None) -> list[str]:
-    """Managed real clusters whose nodes nothing closes to pods outside of slices."""
+    """Managed real clusters where nothing keeps pods from outside slices off the nodes."""
     return [
         name
         for name, spec in sorted(state.wanted.clusters.items())
@@ -185,7 +189,7 @@ def open_clusters(state: State, cluster: str | None = None) -> list[str]:
 
 
 def unmanaged_nodes(state: State, cluster: str | None = None) -> Rows:
-    """GPU nodes that clusters show and no pool has, as they were seen last; nobody plans with them."""
+    """GPU nodes seen in clusters that no pool contains, as last seen; they are never planned."""
     pooled = {(key[0], name) for key, pool in state.wanted.pools.items() for name in pool.nodes}
     return [
         {
@@ -211,14 +215,14 @@ def _state(state: State, node: NodeKey) -> NodeState:
 
 
 def held_nodes(state: State) -> dict[NodeKey, Lease]:
-    """Which lease has which node now."""
+    """The lease that each node has now."""
     return {(lease.pool[0], n): lease for lease in state.snapshot.leases.values() for n in lease.nodes}
 
 
 def calendar_of_nodes(state: State) -> dict[NodeKey, Rows]:
-    """Who has each node when: leases, maintenance, and the names that the plan would choose as things are.
+    """Each node's calendar: leases, maintenance, and the nodes that the plan would choose now.
 
-    Names of nodes are promised only when a start is decided; until then an entry is `tentative`.
+    Node names are fixed only when a start is decided; until then an entry is `tentative`.
     """
     snapshot = state.snapshot
     found: dict[NodeKey, Rows] = {}
@@ -236,7 +240,7 @@ def calendar_of_nodes(state: State) -> dict[NodeKey, Rows]:
 
 
 def tentative_leases(snapshot: Snapshot) -> list[Lease]:
-    """The plan with names: as it would be carried out if nothing happened any more."""
+    """The plan with node names: what would happen if nothing changed."""
     planned = plan(snapshot)
     busy: dict[PoolKey, list[Lease]] = {key: [] for key in snapshot.pools}
     for lease in snapshot.leases.values():
@@ -245,7 +249,7 @@ def tentative_leases(snapshot: Snapshot) -> list[Lease]:
     for place in in_order_of_begin(snapshot, planned):
         pool, request = snapshot.pools[place.pool], snapshot.requests[place.key]
         wanted = need(pool, request, place, snapshot.now)
-        # In this order nobody begins earlier any more, so what is over by then can be forgotten.
+        # No later lease in this order begins earlier, so leases that ended by then can be forgotten.
         busy[pool.key] = [lease for lease in busy[pool.key] if lease.held_until > wanted.hold.begin]
         names = choose_nodes(pool, busy[pool.key], wanted)
         if names is None:
@@ -264,7 +268,7 @@ def _enter(found: dict[NodeKey, Rows], lease: Lease, *, is_tentative: bool) -> N
 
 
 def _calendar_row(key: str | None, begin: int, end: int, *, is_tentative: bool) -> dict[str, Any]:
-    """One stretch of a node's time, preparation and cleaning included; no request: maintenance."""
+    """One entry of a node's calendar, preparation and cleaning included; no request: maintenance."""
     return {
         "request": key,
         "begin": wire(instant(begin)),
@@ -274,29 +278,29 @@ def _calendar_row(key: str | None, begin: int, end: int, *, is_tentative: bool) 
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """Where somebody stands who waits; None: in no order, for it is not planned."""
+class QueuePosition:
+    """The position of a waiting request; None: it is not planned."""
 
     rank: int | None = None
     position: int | None = None
-    """Among those who are promised the same pool, else planned in it."""
+    """Among the requests promised in the same pool, else planned in it."""
     pool: PoolKey | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Who waits, in rank order, then by name who is not planned; and the plan that says so."""
+    """Waiting requests in rank order, then unplanned ones by name; and the plan behind it."""
 
-    turns: Mapping[str, Turn]
+    turns: Mapping[str, QueuePosition]
     planned: Plan
 
 
 def line(state: State, planned: Plan | None = None) -> Line:
-    """`planned` is the state's plan, where the caller has it."""
+    """`planned` is the state's plan if the caller already has it."""
     planned, requests = planned or plan(state.snapshot), state.facts.requests
     waiting = {key: status for key, status in live(requests).items() if status.phase in WAITING}
     ahead: Counter[PoolKey] = Counter()
-    found: dict[str, Turn] = {}
+    found: dict[str, QueuePosition] = {}
     ranked = (key for key in planned.order if key in requests and key not in state.snapshot.leases)
     for rank, key in enumerate(ranked, start=1):
         status = waiting.pop(key, None)
@@ -304,8 +308,8 @@ def line(state: State, planned: Plan | None = None) -> Line:
             where = _promised(status) or _planned_in(planned, key)
             if where is not None:
                 ahead[where] += 1
-            found[key] = Turn(rank, None if where is None else ahead[where], where)
-    return Line(found | {key: Turn() for key in sorted(waiting)}, planned)
+            found[key] = QueuePosition(rank, None if where is None else ahead[where], where)
+    return Line(found | {key: QueuePosition() for key in sorted(waiting)}, planned)
 
 
 def _planned_in(planned: Plan, key: str) -> PoolKey | None:
@@ -319,13 +323,13 @@ def _promised(status: GPRStatus) -> PoolKey | None:
 
 
 def queue(state: State, slice_: str | None = None) -> Rows:
-    """Who waits, in rank order: the promised start where one is committed, else the planned one."""
+    """Waiting requests in rank order: the promised start if there is one, else the planned one."""
     found = line(state)
     return [queue_row(state, found, key) for key in found.turns if slice_ in (None, key.partition("/")[0])]
 
 
 def queue_row(state: State, found: Line, key: str) -> dict[str, Any]:
-    """Somebody who waits, in one row."""
+    """A waiting request in one row."""
     status, turn = state.facts.requests[key], found.turns[key]
     row = (
         unranked_row(key, status)

@@ -1,4 +1,4 @@
-"""`egs why`: what a request waits for, why its start moved, and what it takes to go on, in sentences."""
+"""`egs why`: what a request waits for, why its start moved, and what it needs to proceed, in sentences."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from schemas.status.gpr_status import HOLDING, GPRStatus, Phase, Slip
 from schemas.status.insights import Forecast
 
 _SOON_S = 300
-"""Of what starts so soon, nothing is expected but the plan."""
+"""If the start is this close, no likely start is given besides the plan."""
 _SLIPS = 3
-"""Moves of a start that are told, the latest; `egs describe gpr` has them all."""
+"""Number of latest start changes shown; `egs describe gpr` has them all."""
 
 
 def reasons(state: State, key: str, known: Plan | None = None) -> list[str]:
-    """The sentences, the nearest first; never none. Raises NotFound.
+    """The sentences, the most immediate first; at least one. Raises NotFound.
 
-    `known` is the whole plan of this state; None: it is made where it is needed.
+    `known` is the whole plan of this state; None: it is computed if needed.
     """
     split(key)
     status = state.facts.requests.get(key)
@@ -64,7 +64,7 @@ def _of_phase(state: State, key: str, status: GPRStatus, known: Plan | None) -> 
 
 
 def _of_pending(state: State, key: str, status: GPRStatus) -> Iterator[str]:
-    """The numbers, who may approve, and what is wrong with the words that are there."""
+    """The violations, who may approve, and what is wrong with approvals that do not count."""
     reason, _, doubts = (status.message or "the project's rules").partition("; ")
     slice_ = state.wanted.slices.get(status.accepted_spec.slice)
     needs = (
@@ -75,9 +75,12 @@ def _of_pending(state: State, key: str, status: GPRStatus) -> Iterator[str]:
     what = " and ".join(need.message for need in needs) or reason
     yield f"It waits for an admin: {what}."
     project = state.wanted.project
-    who = ", ".join(admin.handle for admin in project.admins) or "nobody, for the project has no admin"
-    but = "" if project.approval.own_requests else ", but nobody what they wrote themselves"
-    yield f"Who may approve it{but}: {who}; `egs approve {key}` does."
+    if project.admins:
+        who = ", ".join(admin.handle for admin in project.admins)
+        but = "" if project.approval.own_requests else " (nobody approves their own request)"
+        yield f"{who} may approve it{but}, with `egs approve {key}`."
+    else:
+        yield "Nobody may approve it, because the project has no admin."
     if doubts:
         yield f"{doubts}."
 
@@ -93,7 +96,7 @@ def _of_queued(state: State, key: str, status: GPRStatus, known: Plan | None) ->
     yield from sentences
     place = planned.placements.get(key)
     if place is not None and state.snapshot.pools[place.pool].observed:
-        return  # no node is checked or handed over there, and no place in a queue becomes a start
+        return  # on an observed cluster no node is checked or handed over, and no planned start comes true
     if place is not None and not sentences:
         yield _what_is_left(state, status, place.pool)
     yield place_of(state, key)
@@ -103,7 +106,7 @@ def _of_queued(state: State, key: str, status: GPRStatus, known: Plan | None) ->
 
 
 def _what_is_left(state: State, status: GPRStatus, pool: PoolKey) -> str:
-    """Of one for which nobody is in the way: its checks, or nodes that the pool does not have yet."""
+    """For a request that no other one blocks: its checks, or nodes that the pool does not have yet."""
     nodes = existing(state.snapshot.pools[pool])
     taken = {name for lease in state.snapshot.leases.values() if lease.pool == pool for name in lease.nodes}
     missing = status.accepted_spec.nodes - len(set(nodes) - taken)
@@ -130,23 +133,23 @@ def _starts(state: State, planned: Plan, key: str) -> Iterator[str]:
 
 
 def _expected(state: State, planned: Plan, key: str, *, is_known: bool) -> Iterator[str]:
-    """When it will likely start, beside the plan; of a plan that is known already, as it was committed beside it."""
+    """The likely start, besides the plan; if the plan is known, as committed with it."""
     place = planned.placements.get(key)
     if place is None or place.start - state.snapshot.now < _SOON_S or state.committed is None:
         return
     if is_known and is_enough(state.facts):
         said = state.facts.requests[key].forecast
-        if said is None:  # drawing one takes as long as the queue
+        if said is None:  # computing one takes about as long as planning the queue
             return
     else:
         found = expected(state.facts, state.facts.requests, state.snapshot, planned, [key]).get(key)
         said = None if found is None else found.forecast
     if said is None:
-        yield "When it will likely start is not known: too few requests have ended here to learn from."
+        yield "Its likely start is unknown: too few requests have ended so far."
         return
     p10, p50, p90 = (format_instant(at) for at in (said.p10, said.p50, said.p90))
     yield (
-        f"It will likely start around {p50}, and four times in five between {p10} and {p90}, going by the last "
+        f"It will likely start around {p50}, with 80 % probability between {p10} and {p90}, based on the last "
         f"{said.learnt_from} requests that ended."
     )
 
@@ -162,7 +165,7 @@ def _of_holding(state: State, status: GPRStatus) -> Iterator[str]:
         yield from coming_nodes(status, nodes, format_instant(start))
     elif status.phase is Phase.PROVISIONED and end is not None:
         left = spoken(max(timedelta(), end - state.now))
-        yield f"It waits for nothing: it has {nodes} until {format_instant(end)} ({left} left)."
+        yield f"It is running: it has {nodes} until {format_instant(end)} ({left} left)."
         yield from _comes_back(status)
     else:
         is_one = held is not None and len(held.nodes) == 1
@@ -171,7 +174,7 @@ def _of_holding(state: State, status: GPRStatus) -> Iterator[str]:
 
 
 def coming_nodes(status: GPRStatus, nodes: str, start: str) -> Iterator[str]:
-    """Of nodes of an elastic pool that are asked for, and have no names before they are there."""
+    """For nodes of a growing pool, which have no names before they exist."""
     held = status.assignment
     absent = [] if held is None else [name for name in held.nodes if is_placeholder(name)]
     if held is None or not absent:
@@ -181,29 +184,29 @@ def coming_nodes(status: GPRStatus, nodes: str, start: str) -> Iterator[str]:
     coming = f"{len(absent)} node{'s' if len(absent) > 1 else ''}"
     also = f"It has {', '.join(there)}, and " if there else "It waits for "
     yield (
-        f"{also}{coming} of {held.cluster}/{held.pool} that the pool still grows by"
+        f"{also}{coming} of {held.cluster}/{held.pool} that the pool is still adding"
         f"{' are on their way' if there else ''}; their checks come then, and it starts at {start}."
     )
 
 
 def _comes_back(status: GPRStatus) -> Iterator[str]:
-    """When a request that makes room goes on."""
+    """When an evicted request resumes."""
     back = None if status.eviction is None else status.eviction.back
     if back is not None and status.eviction is not None:
         yield (
-            f"It makes room for {status.eviction.by} and starts again at {format_instant(back.start)} in "
-            f"{back.cluster}/{back.pool}, for the rest of its time."
+            f"It was evicted for {status.eviction.by} and resumes at {format_instant(back.start)} in "
+            f"{back.cluster}/{back.pool}, for its remaining time."
         )
 
 
 def slips_of(status: GPRStatus) -> Iterator[str]:
-    """The latest moves of its start, the last first; and what is so now where it moved earlier since."""
+    """Its latest moves to later, last first; and the current start if it has moved earlier since."""
     start = status.start_time or status.estimated_start_time
     for i, slip in enumerate(status.slips[-_SLIPS:][::-1]):
         is_old = i == 0 and start is not None and slip.now is not None and start < slip.now
         if is_old and start is not None:
             verb = "started" if status.start_time is not None else "starts"
-            yield f"It moved earlier since it last moved later: it {verb} at {format_instant(start)}."
+            yield f"Its start has moved earlier since: it {verb} at {format_instant(start)}."
         yield _slip(slip)
 
 
@@ -214,12 +217,12 @@ def _slip(slip: Slip) -> str:
 
 
 def whole_plan(state: State) -> Plan:
-    """The plan of this state, with what would fit for whoever fits nowhere."""
+    """The plan of this state; a request that fits nowhere also gets what would fit."""
     return full_plan(state.facts.requests, state.snapshot, state.wanted)
 
 
 def changes(state: State, key: str, known: Plan | None = None, goes_on: GoesOn = always) -> Tried:
-    """What could be changed about a waiting request so that it starts earlier; nothing for any other."""
+    """Changes that would start a waiting request earlier; empty for any other request."""
     status = state.facts.requests.get(key)
     if status is None or status.phase is not Phase.QUEUED or key not in state.snapshot.requests:
         return Tried()
@@ -232,7 +235,7 @@ def why_json(repo: str | None, now: str | None, key: str) -> dict[str, Any]:
     with opened(repo) as source:
         state = read_state(source, clock(now, source))
         sentences = reasons(state, key)
-        with working("Trying what could be changed"):
+        with working("Trying changes"):
             helps = changes(state, key)
     status = state.facts.requests.get(key)
     return {
@@ -247,5 +250,5 @@ def why_json(repo: str | None, now: str | None, key: str) -> dict[str, Any]:
 
 
 def forecast_json(found: Forecast | None) -> dict[str, Any] | None:
-    """As the controller told it beside the promise; None: there was too little to learn from, or it does not wait."""
+    """As the controller recorded it with the promise; None: too few data, or the request does not wait."""
     return None if found is None else found.model_dump(mode="json", by_alias=True)

@@ -1,4 +1,4 @@
-"""The rows of `egs get workloads`: requests that have their nodes, what they run and how the nodes are. Pure.
+"""The rows of `egs get workloads`: requests that have nodes, what they run and the nodes' health. Pure.
 
 Held by tests/contract/test_command_contract.py and tests/portal/test_queue.py.
 """
@@ -19,12 +19,12 @@ Row = dict[str, Any]
 
 
 def rows(state: State, slice_: str | None = None) -> list[Row]:
-    """Requests that have their nodes, by name."""
+    """Requests that have nodes, by name."""
     return rows_at(state.wanted, state.facts, state.now, slice_)
 
 
 def rows_at(wanted: Wanted, facts: Facts, now: datetime, slice_: str | None = None) -> list[Row]:
-    """The same at another instant than the state's."""
+    """The same at an instant other than the state's."""
     found = sorted(holders(facts.requests).items())
     return [
         _row(wanted, facts, (key, status), now)

@@ -1,4 +1,4 @@
-"""`egs get requests` and `egs describe request`: slices that people asked for, and what became of each."""
+"""`egs get requests` and `egs describe request`: requests for a slice, and what became of each."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ Row = dict[str, Any]
 
 
 def rows(source: Source, state: State) -> list[Row]:
-    """Every request for a slice, by name: who asks for what, and how it stands."""
+    """Every request for a slice, by name: who asks for what, and its state."""
     return rows_at(source.store, source.commit_of(None), state)
 
 
 def rows_at(store: Store, base: str, state: State) -> list[Row]:
-    """The same of one commit of main."""
+    """The same for one commit of main."""
     return [_row(name, _spec(store, state, base, name), state) for name in sorted(state.facts.workspaces)]
 
 
 def _spec(store: Store, state: State, base: str, name: str) -> WorkspaceRequestSpec | None:
-    """As it is in force; of one that waits for an admin, as its file asks."""
+    """The spec in force; if it waits for an admin, the spec in its file."""
     found = state.wanted.workspaces.get(name, Workspace(None)).spec
     if found is not None:
         return found
@@ -72,12 +72,12 @@ def request_data(source: Source, state: State, name: str) -> Row:
 
 
 def _not_merged(source: Source, name: str) -> None:
-    """NotAllowed with what to do, where a branch has the request and main does not, or nobody looked at it yet."""
+    """Raises NotAllowed with the next step if the request is on a branch but not on main, or not processed
+    yet.
+    """
     path = workspace_path(name)
     if is_name(name) and source.store.read_path(source.commit_of(None), path) is not None:
-        raise NotAllowed(
-            f"{path} is there, and no controller has answered it yet; look again after its next look"
-        )
+        raise NotAllowed(f"{path} exists, but no controller has processed it yet; try again in a minute")
     remote = source.upstream()
     if not isinstance(remote, Bare) or not is_name(name):
         return
@@ -85,5 +85,5 @@ def _not_merged(source: Source, name: str) -> None:
     for branch, oid in sorted(heads.items()):
         if branch.startswith(PROPOSED) and remote.store.read_path(oid, path) is not None:
             raise NotAllowed(
-                f"{name} is asked for on the branch {branch}, which is not merged yet; an admin merges it into main"
+                f"{name} is requested on the branch {branch}, which is not merged yet; an admin merges it into main"
             )

@@ -41,7 +41,7 @@ _REMOTE = re.compile(r"(?:^|\s)remote: (.*?)(?=\s+remote: |\s+To \S+ ! \[|\s+err
 
 
 class Bare:
-    """`source.Source` on a remote; branches are fetched once, and again after a push that lost its race."""
+    """`source.Source` on a remote; branches are fetched once, and again after a lost push race."""
 
     is_folder = False
     is_worktree = False
@@ -49,7 +49,7 @@ class Bare:
     def __init__(
         self, store: GitStore, caches: tuple[DocumentCache, DocumentCache], folder: Path, address: str
     ) -> None:
-        """`caches` keep documents and records; `folder` is where git's configuration of the person is read."""
+        """`caches` are those of documents and of records; `folder` is where git's user configuration is read."""
         self.store = store
         self.cache = caches[0]
         self.address = address
@@ -62,9 +62,9 @@ class Bare:
     @classmethod
     @contextlib.contextmanager
     def opened(cls, remote: str, tree: Path | None = None) -> Iterator[Self]:
-        """Opens the mirror; a private one, gone at the end, when another process has the usual one.
+        """Opens the mirror; a temporary one if another process uses the usual one.
 
-        `tree` is the work tree whose origin it is, if it is one's.
+        `tree` is the work tree whose origin this is, if any.
         """
         address = parse(remote)
         home = cache_folder()
@@ -80,7 +80,7 @@ class Bare:
             yield cls(store, caches, folder, remote)
 
     def commit_of(self, ref: str | None) -> str:
-        """See `source.Source.commit_of`: a branch, or the full id of a commit on one."""
+        """See `source.Source.commit_of`: a branch, or the full id of a commit on a branch."""
         name = MAIN if ref is None else ref.removeprefix("refs/heads/")
         tips = self._fetched()
         if name in tips:
@@ -102,9 +102,9 @@ class Bare:
         return self.commit_of(ref)
 
     def files(self, ref: str | None) -> list[File]:
-        """See `source.Source.files`; a blob that is too large is stood for by as much as is refused.
+        """See `source.Source.files`; an oversized blob is represented by its size.
 
-        NotAllowed for a main that git itself refuses: what was fetched before it is not what is asked about.
+        NotAllowed for a main that git itself refuses: the earlier fetched one is not what was requested.
         """
         self._fetched()
         for alarm in self.store.alarms() if ref is None else ():
@@ -123,7 +123,7 @@ class Bare:
         counts = self._status.counting()
         complaint = self._status.complaint() or ""
         if complaint and complaint != self._told:
-            what = "it is shown as it was last signed" if counts is not None else "nothing of it counts"
+            what = "the last signed version is shown" if counts is not None else "it does not count"
             note(f"branch {STATUS}: {complaint}; {what}")
         self._told = complaint
         return None if counts is None else (self.store, counts)
@@ -137,7 +137,7 @@ class Bare:
         return person(given, self._folder)
 
     def publish(self, changes: Changes, commit: str, base: str) -> Outcome:  # noqa: ARG002 - `commit` holds them
-        """See `source.Source.publish`; whatever the outcome, the branch is read again before the next use."""
+        """See `source.Source.publish`; afterwards the branch is always read again before the next use."""
         outcome = self.store.push(MAIN, commit, base)
         self._tips = None
         return outcome
@@ -147,7 +147,7 @@ class Bare:
         return self
 
     def signed(self, commit: str) -> str:
-        """See `source.Remote.signed`; without a signature where git itself would do without."""
+        """See `source.Remote.signed`; unsigned if git itself would not sign."""
         sign = person_signs(self._folder)
         if sign is None:
             return commit
@@ -156,11 +156,11 @@ class Bare:
         except UserError as error:
             if must_sign(self._folder):
                 raise NotAllowed(str(error), error.reason) from error
-            note(f"{error}; the commit goes without a signature")
+            note(f"{error}; the commit is not signed")
             return commit
 
     def refusal(self) -> str:
-        """See `source.Remote.refusal`: the lines that come from the other side."""
+        """See `source.Remote.refusal`: the lines sent by the server."""
         return " ".join(" ".join(_REMOTE.findall(self.store.refusal)).split()).rstrip(".")
 
     def push_new(self, branch: str, commit: str) -> Outcome:
@@ -185,11 +185,11 @@ class Bare:
             self.store.fetch(["*", "*/*"])
             with contextlib.suppress(Fault):
                 return self.store.commit(name).oid
-        raise WrongUse(f"the repository has no {name}; name a branch of it, or a commit's full id")
+        raise WrongUse(f"the repository has no {name}; give one of its branches, or a commit's full id")
 
 
 def cache_folder() -> Path:
-    """Where mirrors and read documents are kept; all of it may be deleted at any time."""
+    """The folder of mirrors and caches; it may be deleted at any time."""
     given = os.environ.get("EGS_CACHE")
     if given:
         return Path(given).expanduser()
@@ -197,7 +197,7 @@ def cache_folder() -> Path:
 
 
 def kept_of(name: str) -> tuple[DocumentCache, DocumentCache]:
-    """What commands keep of the documents and records of one repository, by a name of its own."""
+    """The commands' caches of one repository's documents and records, under its own name."""
     home = cache_folder() / "read"
     return (
         DocumentCache(home / f"{name}.documents.sqlite", READER_VERSION),
@@ -210,7 +210,7 @@ def _mirrored(remote: str, mirror: Path, stack: contextlib.ExitStack) -> GitStor
     try:
         return GitStore(remote, mirror, credentials=credentials)
     except (UserError, OSError) as error:
-        # In use by another command, or a home that cannot be written: neither keeps anybody from reading.
+        # In use by another command, or not writable: reading works anyway.
         if isinstance(error, UserError) and error.reason != "MirrorInUse":
             raise
     private = tempfile.mkdtemp(prefix="egs-")

@@ -1,4 +1,4 @@
-"""Whose words commands believe: the keys in the folder that EGS_TRUST names, and those in manifests."""
+"""The keys that commands trust: those in the folder named by EGS_TRUST, and those in manifests."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from reconciler.trust.machines import Machines, machines_of
 
 
 def believed() -> Machines:
-    """As the environment says now. UserError `BadTrustFolder`."""
+    """According to the current environment. UserError `BadTrustFolder`."""
     return machines_of(Trust(folder=trust_folder()))
 
 
 def trust_folder() -> Path | None:
-    """The folder of keys that the environment names."""
+    """The folder of keys named by the environment."""
     folder = os.environ.get("EGS_TRUST")
     return Path(folder).expanduser() if folder else None

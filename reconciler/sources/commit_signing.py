@@ -1,4 +1,4 @@
-"""A person's own signature under their commits: with the key that git signs with, SSH or GPG, as they configured it."""
+"""A person's own signature on their commits, with the key that git is configured to use, SSH or GPG."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from reconciler.store.store_port import Sign
 from reconciler.trust.personal_signatures import configured_key, sign_as_person
 from schemas.errors import UserError
 
-_PATIENCE_S = 120.0  # a passphrase is typed, a token is found and touched
+_PATIENCE_S = 120.0  # time to type a passphrase, or to find and touch a token
 
 
 def person_signs(folder: Path) -> Sign | None:
-    """How git would sign a commit made in that folder; None: it has no key to sign with."""
+    """How git would sign a commit in that folder; None: no key is configured."""
     key = configured_key(folder)
     if key is not None:
         return lambda payload: sign_as_person(key, GIT, payload)
@@ -32,7 +32,7 @@ def person_signs(folder: Path) -> Sign | None:
 
 
 def must_sign(folder: Path) -> bool:
-    """Whether git is configured to make no commit without a signature."""
+    """True if git is configured to always sign commits."""
     return configured("commit.gpgsign", folder) == "true"
 
 
@@ -56,6 +56,6 @@ def _gpg(program: str, key: str, payload: bytes, environment: Mapping[str, str] 
     if done.returncode != 0:
         said = " ".join(done.stderr.decode("utf-8", "replace").split())[-200:]
         raise UserError(
-            f"nothing was signed: {said or 'gpg says nothing'}; check the key and the agent", "NotSigned"
+            f"nothing was signed: {said or 'gpg gave no reason'}; check the key and the agent", "NotSigned"
         )
     return done.stdout.decode("ascii")

@@ -1,4 +1,4 @@
-"""A folder of manifests, or the work tree of a repository: documents are its files as they lie there."""
+"""A folder of manifests, or a repository's work tree: documents are its present files."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from schemas.rules.check import File
 from schemas.rules.view import PROJECT
 
 TOP = tuple(sorted({rule.path.split("/")[0] for rule in PATHS}))
-"""What of a folder's root can hold documents; the rest of it is the person's own and is not even read."""
+"""The entries of a folder's root that can contain documents; others are not even read."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Folder:
-    """`source.Source` on files. Reading them costs all of them, once."""
+    """`source.Source` on files. They are all read, once."""
 
     is_folder = True
 
@@ -57,11 +57,11 @@ class Folder:
             yield source
 
     def commit_of(self, ref: str | None) -> str:
-        """See `source.Source.commit_of`; in `store` every state of the files is a commit of its own."""
+        """See `source.Source.commit_of`; in `store` every state of the files is a commit."""
         if ref is None and not os.path.lexists(self.root / PROJECT):
             raise NotAllowed(
-                f"{self.root} is no repository: it has no {PROJECT}; name one with --repo, "
-                "or begin one with `egs init`"
+                f"{self.root} is not a repository: it has no {PROJECT}; choose one with --repo, "
+                "or create one with `egs init`"
             )
         key = self.shown(ref)
         if key not in self._commits:
@@ -73,7 +73,7 @@ class Folder:
         return self._commits[key]
 
     def contents(self, ref: str | None) -> tuple[Contents, str]:
-        """See `source.Source.contents`: a commit of the work tree is read from its own objects."""
+        """See `source.Source.contents`: a commit of the work tree is read from the repository's objects."""
         if ref is None or self._tree is None:
             return self.store, self.commit_of(ref)
         return self._tree.reader, self._tree.commit_of(ref)
@@ -99,7 +99,7 @@ class Folder:
         return None if remote is None else remote.status()
 
     def go_offline(self) -> None:
-        """From now on only the files here count: there is no status."""
+        """From now on only the local files count: there is no status."""
         self._has_status = False
 
     def loaded(self, now: datetime) -> Loaded | None:
@@ -112,11 +112,11 @@ class Folder:
         return person(given, self.root)
 
     def publish(self, changes: Changes, commit: str, base: str) -> Outcome:  # noqa: ARG002 - files have no history
-        """See `source.Source.publish`: writes and removes the files, never through a symlink."""
+        """See `source.Source.publish`: writes and deletes the files, never through a symlink."""
         for path, data in changes.items():
             file = self.root / path
             if not file.resolve().is_relative_to(self.root):
-                raise WrongUse(f"{path} leads out of {self.root}; replace the symlink by a folder")
+                raise WrongUse(f"{path} leads out of {self.root}; replace the symlink with a folder")
             if data is None:
                 file.unlink(missing_ok=True)
                 _remove_empty(file.parent, self.root)
@@ -133,11 +133,11 @@ class Folder:
 
     def _history(self) -> WorkTree:
         if self._tree is None:
-            raise WrongUse(f"{self.root} is a plain folder and has no other version; leave the ref out")
+            raise WrongUse(f"{self.root} is a plain folder without versions; omit the ref")
         return self._tree
 
     def _status_remote(self) -> Bare | None:
-        """The repository that has the status branch: origin where there is one, else this one itself."""
+        """The repository with the status branch: origin if there is one, else this one."""
         if self._tree is None or not self._has_status:
             return None
         if self._status is None:
@@ -147,13 +147,15 @@ class Folder:
             try:
                 self._status = self._stack.enter_context(Bare.opened(origin or str(self.root), self.root))
             except UserError as error:
-                note(f"there is no status here: it is kept at origin, and {error}")
+                note(f"the status is at origin, which cannot be used: {error}")
                 self._has_status = False
         return self._status
 
 
 def _cache(root: Path, tree: WorkTree | None) -> DocumentCache:
-    """What was read of a work tree is kept for the next command, by the ids of contents; a plain folder is not."""
+    """For a work tree, parsed documents are cached for the next command, by content; for a plain folder they
+    are not.
+    """
     name = hashlib.sha256(str(root).encode("utf-8", "surrogateescape")).hexdigest()[:16]
     kept = None if tree is None else cache_folder() / "read" / f"tree-{name}.documents.sqlite"
     return DocumentCache(kept, READER_VERSION)
@@ -171,21 +173,21 @@ def _walk(root: Path, *, has_modes: bool) -> Iterator[File]:
         if not stat.S_ISREG(about.st_mode):
             yield name, 0o120000, b""
             continue
-        # Only where Git records it does it matter that a file may be run.
+        # The executable bit only matters where Git records it.
         mode = 0o100755 if has_modes and about.st_mode & stat.S_IXUSR else REGULAR_MODE
         with path.open("rb") as file:
             yield name, mode, file.read(MAX_BYTES + 1)
 
 
 def _replace(file: Path, data: bytes) -> None:
-    """All or nothing: whoever reads meanwhile sees the old file or the new one."""
+    """Atomic: readers see the old file or the new one."""
     draft = file.with_name(f".{file.name}.egs")
     draft.write_bytes(data)
     draft.replace(file)
 
 
 def _remove_empty(folder: Path, root: Path) -> None:
-    """Git knows no empty folders, so none is left behind; the folders of the root stay."""
+    """Git has no empty folders, so none is left; the top-level folders stay."""
     while folder.parent != root and folder != root and not any(folder.iterdir()):
         folder.rmdir()
         folder = folder.parent

@@ -1,4 +1,4 @@
-"""Which forge has the repository that a command works on: as the EGS_FORGE… variables say, else by its address."""
+"""The forge of a command's repository: from the EGS_FORGE… variables, else from its address."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from schemas.errors import UserError
 
 
 def forge_address(remote: str) -> ForgeAddress | None:
-    """The forge of a remote; None: plain Git, or a forge that nobody named."""
+    """The forge of a remote; None: plain Git, or an unknown forge."""
     try:
         return known_forge(forge_from_environment(os.environ), remote)
     except UserError as error:
@@ -22,7 +22,7 @@ def forge_address(remote: str) -> ForgeAddress | None:
 
 
 def page_to_open(address: ForgeAddress, branch: str) -> str:
-    """The page on which a person opens a pull request for a branch."""
+    """The page for opening a pull request for a branch."""
     web = re.sub(r"/api/v\d$", "", address.api.rstrip("/")).replace(
         "https://api.github.com", "https://github.com"
     )

@@ -23,72 +23,72 @@ Changes = Mapping[str, bytes | None]
 
 
 class Source(Protocol):
-    """One repository, open for reading; documents are read from `store`, at the commits that it names."""
+    """One repository, open for reading; documents are read from `store`, at its commits."""
 
     cache: DocumentCache
 
     @property
     def store(self) -> Store:
-        """Holds the documents' commits."""
+        """The store with the documents' commits."""
 
     @property
     def is_folder(self) -> bool:
-        """True when changes are files that a person has yet to commit."""
+        """True if changes are files that the person has to commit."""
 
     @property
     def is_worktree(self) -> bool:
-        """True when that folder is a Git work tree."""
+        """True if that folder is a Git work tree."""
 
     def commit_of(self, ref: str | None) -> str:
-        """The commit, in `store`, of a branch or commit; None: what is there now (of a repository: main)."""
+        """The commit, in `store`, of a branch or commit; None: the present state (of a repository: main)."""
 
     def contents(self, ref: str | None) -> tuple[Contents, str]:
-        """Where the documents of what `commit_of` means are read with the least work, and the commit there."""
+        """Where to read the documents of `commit_of` most cheaply, and the commit there."""
 
     def shown(self, ref: str | None) -> str | None:
-        """The commit's id for people; None for files as they lie in a folder."""
+        """The commit's id for display; None for a folder's present files."""
 
     def files(self, ref: str | None) -> list[File]:
-        """Every file that is a document or lies where documents do."""
+        """Every file that is a document or in a document's place."""
 
     def loaded(self, now: datetime) -> Loaded | None:
-        """The status as last written; None where there is no status."""
+        """The last written status; None without a status."""
 
     def note(self, notes: Mapping[str, str]) -> None:
-        """Keep what is known of files for the next command; see `reconciler.documents.unread_files`."""
+        """Caches notes on files for the next command; see `reconciler.documents.unread_files`."""
 
     def status(self) -> tuple[Store, str] | None:
-        """The store and tip of the status branch."""
+        """The store and head of the status branch."""
 
     def author(self, given: str | None) -> Person:
-        """Who writes: as given, else as git is configured."""
+        """The author: as given, else as git is configured."""
 
     def publish(self, changes: Changes, commit: str, base: str) -> Outcome:
-        """Make the changes true: files of a folder, or `commit` as the tip of main if `base` still is."""
+        """Applies the changes: as files of a folder, or as `commit` on main if its head is still `base`."""
 
     def upstream(self) -> Remote | None:
-        """Where changes are pushed to: this repository itself, of a work tree its origin; None: nowhere."""
+        """Where changes are pushed: this repository itself, or a work tree's origin; None: nowhere."""
 
 
 class Remote(Source, Protocol):
-    """A source that is pushed to."""
+    """A source that can be pushed to."""
 
     @property
     def address(self) -> str:
-        """Path or URL, as it was given; never to be shown."""
+        """Path or URL as given; never shown."""
 
     def signed(self, commit: str) -> str:
-        """The same commit with the person's signature, if they have a key that git signs with."""
+        """The commit with the person's signature, if git has a key to sign with."""
 
     def refusal(self) -> str:
-        """What the server said when it refused the last push; empty: nothing."""
+        """The server's message for the last refused push; empty: none."""
 
     def push_new(self, branch: str, commit: str) -> Outcome:
-        """Push the commit as a branch that is not there yet; Conflict: it is."""
+        """Pushes the commit as a new branch; Conflict: the branch exists."""
 
 
 def no_main() -> UserError:
-    """Of a repository in which nobody has pushed anything yet."""
+    """For a repository without any push yet."""
     return NotAllowed(
-        f"the repository has no branch {MAIN}; `egs init` writes the first files, push them there"
+        f"the repository has no branch {MAIN}; create the first files with `egs init` and push them"
     )

@@ -1,7 +1,7 @@
-"""What commands ask a person's own Git work tree: where it is, what a name means there, and who the person is.
+"""What commands read from a person's own Git work tree: its root, its commits, and who the person is.
 
-Reads only. Documents at a commit come from the object store; git runs in a closed environment with fixed arguments,
-except for the one question whose answer is the person's own configuration.
+Read-only. Documents at a commit come from the object store; git runs isolated with fixed arguments, except
+for reading the person's own configuration.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ class WorkTree:
         """Its commits."""
 
     def commit_of(self, name: str) -> str:
-        """The full id of whatever commit a person names: a branch, a tag, `HEAD~1`, `origin/main`."""
+        """The full id of a commit: a branch, a tag, `HEAD~1`, `origin/main`."""
         args = ["rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"]
         done = self._git.run(args, _LIMIT_S)
         if done.code != 0:
-            raise WrongUse(f"this repository has no commit {name}; name a branch, a tag or a commit of it")
+            raise WrongUse(f"this repository has no commit {name}; give one of its branches, tags or commits")
         return done.output.decode("ascii").strip()
 
     def has_branch(self, name: str) -> bool:
-        """Whether the repository itself has that branch."""
+        """True if the repository itself has that branch."""
         return self._git.run(["show-ref", "--verify", "--quiet", f"refs/heads/{name}"], _LIMIT_S).code == 0
 
     def origin(self) -> str | None:
@@ -54,7 +54,7 @@ class WorkTree:
         return str(folder.resolve()) if "://" not in url and folder.is_dir() else url
 
     def files(self, commit: str, wanted: Iterable[str]) -> list[File]:
-        """The files of a commit below the folders (or with the names) of `wanted`."""
+        """The files of a commit below the folders (or with the names) in `wanted`."""
         listing = self._git.check(["ls-tree", "-r", "-z", "--full-tree", commit, "--", *wanted], _LIMIT_S)
         entries = parse_listing(listing)
         contents = self._contents([entry for entry in entries if entry.mode in _FILES])
@@ -64,7 +64,7 @@ class WorkTree:
         question = "".join(f"{entry.oid}\n" for entry in entries).encode()
         heads = self._git.check(["cat-file", "--batch-check"], _LIMIT_S, question).splitlines()
         sizes = [int(head.rsplit(b" ", 1)[1]) for head in heads]
-        # Whatever is too large is refused by its size; its content is never read.
+        # An oversized file is refused by its size; its content is never read.
         small = [entry for entry, size in zip(entries, sizes, strict=True) if size <= MAX_BYTES]
         found = {entry.path: bytes(MAX_BYTES + 1) for entry in entries}
         question = "".join(f"{entry.oid}\n" for entry in small).encode()
@@ -78,13 +78,13 @@ class WorkTree:
 
 
 def git_dir(root: Path) -> Path:
-    """Where the repository of a work tree has its objects and refs."""
+    """The git directory of a work tree."""
     found = root / ".git"
     return found if found.is_dir() else _linked(found)
 
 
 def _linked(file: Path) -> Path:
-    """The repository of a linked work tree or submodule, whose `.git` is a file that names it."""
+    """The repository of a linked work tree or submodule, whose `.git` is a file with a path."""
     try:
         text = file.read_text()
     except OSError as error:
@@ -93,19 +93,19 @@ def _linked(file: Path) -> Path:
 
 
 def person(author: str | None, folder: Path) -> Person:
-    """Who writes: `Name <mail>` as given, else whom git is configured for in that folder."""
+    """The author: `Name <mail>` as given, else as git is configured for that folder."""
     text = author
     if text is None:
         done = as_person(["-c", "user.useConfigOnly=true", "var", "GIT_AUTHOR_IDENT"], folder)
         text = done.output.decode("utf-8", "replace").rpartition(">")[0] + ">" if done.code == 0 else ""
     name, found, mail = text.strip().removesuffix(">").partition(" <")
     if not found or not name or "@" not in mail or set("<>\n") & set(name + mail):
-        raise WrongUse("nobody is named as the author; give --author 'Name <mail>', or set git's user.name")
+        raise WrongUse("the author is unknown; give --author 'Name <mail>', or set git's user.name")
     return Person(name, mail)
 
 
 def initialise(folder: Path) -> None:
-    """Make the folder a repository whose branch is main, if it is none."""
+    """Makes the folder a repository with the branch main, if it is not one."""
     if (folder / ".git").exists():
         return
     done = as_person(["init", "--quiet", "--initial-branch=main", "."], folder)

@@ -1,6 +1,7 @@
-"""The status branch as this controller has it: facts in, commits out, under a term that fences others off.
+"""The status branch as this controller has it: facts in, commits out, under a term that fences other
+controllers off.
 
-Where controllers sign, facts are those of the last commit that a controller signed, whatever lies on top of it.
+If controllers sign, the facts are those of the last commit signed by a controller, whatever is on top of it.
 """
 
 from __future__ import annotations
@@ -44,15 +45,15 @@ log = logging.getLogger(__name__)
 EVENT_FILE = re.compile(r"events/(\d{4}-\d\d-\d\d)/\d\d-(0|[1-9]\d{0,8})\.yaml")
 """Other names below events/ are not ours."""
 RECENT_FILES = 3
-"""Files of events that one push may have filled with what is settled after it (see `telling.MOST_UNSURE`)."""
+"""Event files that one push may have filled with events settled after it (see `telling.MOST_UNSURE`)."""
 AUTHOR = Person("EGS controller", "controller@egs.dev")
 
 
 class StatusBranch:
     """Reads and writes `egs/status`. One owner.
 
-    A push of ours may land after its outcome was given up: then the tip is ours and `facts` are not of it
-    (`is_current` is False). Nothing is written until `reload` has read them.
+    A push may land after it was given up: then the head is ours but `facts` are older (`is_current` is
+    False). Nothing is written until `reload` has read them.
     """
 
     def __init__(
@@ -65,10 +66,10 @@ class StatusBranch:
         *,
         remembers: bool = False,
     ) -> None:
-        """`believes` tells commits of controllers by their signatures; None: every commit counts.
+        """`believes` recognises controllers' commits by their signatures; None: every commit counts.
 
-        `cache` outlives the process, so that the next one reads less. `remembers`: what is known of the branch counts
-        where it is gone or was set back; for those who write it.
+        `cache` outlives the process, so that the next one reads less. `remembers` (for writers): the known
+        state counts if the branch is deleted or reset.
         """
         self._store = store
         self._remembered = Remembered(store, cache)
@@ -80,48 +81,50 @@ class StatusBranch:
         )
         self._belief = self._writer.belief
         self._trees = Trees(store, self._branch, self._belief, self._remembered)
-        self._tip: str | None = None  # the commit that `facts` are of
-        self._read: tuple[Tree, Loaded] | None = None  # the tip that was read last
-        self._unread: frozenset[str] = frozenset()  # request files that wait to be written anew
+        self._tip: str | None = None  # the commit of `facts`
+        self._read: tuple[Tree, Loaded] | None = None  # the head read last
+        self._unread: frozenset[str] = frozenset()  # unreadable request files, to be written again
         self._files: Files = {}
-        self._stamped: tuple[str, datetime | None] | None = None  # a tip, and when it was decided
+        self._stamped: tuple[str, datetime | None] | None = None  # a head, and when its decision was made
         self._event_path = ""
         self._event_rows: list[dict[str, str]] = []
         self._told: frozenset[Identity] = frozenset()  # events of the newest files
         self._event_paths: set[str] = set()
-        self._outcome: Outcome | None = None  # of a take-over that failed
+        self._outcome: Outcome | None = None  # of a failed take-over
         self.facts: Facts | None = None
         self.is_shut_out = False
-        """The server refused us the branch, and nobody committed since: our facts are the last there are."""
+        """The server refused us the branch, and no other controller has committed since: our facts are
+        current.
+        """
 
     @property
     def stamp(self) -> Stamp:
-        """What every cluster write of this process bears."""
+        """The stamp of every cluster write of this process."""
         return Stamp(self._writer.term, self._writer.seq)
 
     @property
     def leading(self) -> bool:
-        """True while nobody took the branch over."""
+        """True until another process takes the branch over."""
         return self._writer.leading
 
     @property
     def superseded(self) -> bool:
-        """True when another process has a later term; False for a stranger's commit."""
+        """True if another process has a later term; False for a foreign commit."""
         return self._writer.superseded
 
     @property
     def is_current(self) -> bool:
-        """True when `facts` are what the tip of our branch says."""
+        """True if `facts` are those of our branch's head."""
         return self.facts is not None and self._writer.tip == self._tip
 
     @property
     def put_back(self) -> str:
-        """What was wrong with the branch when it was taken last, as it had lost what counts; empty: it had not."""
+        """How the branch was damaged when it was last taken over; empty: it was not."""
         return self._writer.put_back
 
     @property
     def alarms(self) -> tuple[str, ...]:
-        """Sentences about commits that nobody should have made."""
+        """Sentences about foreign commits."""
         return self._writer.alarms
 
     def exists(self) -> bool:
@@ -129,11 +132,11 @@ class StatusBranch:
         return self._branch in self._store.tips()
 
     def counting(self) -> str | None:
-        """The commit that counts, as of the last fetch: mostly the tip. None: there is none."""
+        """The commit that counts as of the last fetch, usually the head. None: there is none."""
         return self._belief.newest(self._store.tips().get(self._branch))
 
     def decided_at(self) -> datetime | None:
-        """When the last decision was made, by its controller's clock, as of the last fetch; None: there is none."""
+        """When the last decision was made, by its controller's clock, as of the last fetch; None: unknown."""
         tip = self.counting()
         if tip is None:
             return None
@@ -142,35 +145,37 @@ class StatusBranch:
         return self._stamped[1]
 
     def complaint(self) -> str | None:
-        """What is wrong with the branch's tip, as of the last fetch; None: nothing."""
+        """What is wrong with the branch's head, as of the last fetch; None: nothing."""
         return self._belief.complaint(self._store.tips().get(self._branch))
 
     def is_signed(self) -> bool:
-        """True when the last commit that a controller made of it bears a signature, whosever; nothing is verified."""
+        """True if the last controller commit has any signature; it is not verified here."""
         tip = self._store.tips().get(self._branch)
         commits = [] if tip is None else self._belief.history(tip, LOOKED_BACK)
         last = next((c for c in commits if parse_stamp(c.trailers) is not None), None)
         return last is not None and bool(last.signature)
 
     def has_lost(self) -> bool:
-        """Whether the branch, as of the last fetch, is without what is known of it: it is gone, or was set back."""
+        """True if the branch, as of the last fetch, was deleted or reset behind the known state."""
         return self._belief.lacks(self._store.tips().get(self._branch))
 
     def intent_of(self, commit: str) -> str | None:
-        """The commit of main that one of the branch answers; None: it says nothing of that."""
+        """The commit of main that a status commit covers; None: unknown."""
         stamp = self._belief.stamp_of(commit)
         return None if stamp is None else stamp.intent
 
     def forget(self) -> None:
-        """What is known of a branch that lost it does not count."""
+        """Forgets the known state of a branch that lost it."""
         self._belief.forget()
 
     def adopt(self) -> None:
-        """A person says that the branch counts as it is, by whomever it was written."""
+        """An operator accepts the branch as it is, whoever wrote it."""
         self._belief.adopt(self._store.tips().get(self._branch))
 
     def read(self, now: datetime) -> Loaded:
-        """The facts that count; no branch: no facts. Costs all files at first, then what changed."""
+        """The facts that count; without a branch, no facts. Reads all files the first time, then only
+        changes.
+        """
         tip = self.counting()
         if tip is None:
             return Loaded(Facts(now), {})
@@ -181,14 +186,14 @@ class StatusBranch:
         return self._read[1]
 
     def take_over(self, now: datetime) -> Loaded | None:
-        """Take the next term and the facts that go with it; None when somebody else was faster."""
+        """Takes the next term and its facts; None if another controller was faster."""
         written = self._writer.take_over(now)
         refused = written.outcome is Outcome.REFUSED
         self.is_shut_out = refused and self.facts is not None and self.counting() in (None, self._tip)
         if not written.landed:
             if self._outcome is not written.outcome:
                 log.warning(
-                    "status branch not taken outcome=%s; check the rights to push it", written.outcome
+                    "status branch not taken outcome=%s; check the permission to push it", written.outcome
                 )
             self._outcome = written.outcome
             return None
@@ -198,12 +203,12 @@ class StatusBranch:
         return loaded
 
     def rise(self, now: datetime, above: int) -> Loaded | None:
-        """Take a term above that one, where something bears it and the branch is ours all the same; None: it is not."""
+        """Takes a term above `above`, used in a cluster, while the branch is ours; None: it no longer is."""
         written = self._writer.rise(now, above)
         return self.reload() if written is not None and written.landed else None
 
     def reload(self) -> Loaded:
-        """Read anew what the tip says, which is ours."""
+        """Reads our own head again."""
         tip = self._writer.tip
         assert tip is not None
         last = None if self._read is None else self._read[0]
@@ -220,7 +225,7 @@ class StatusBranch:
         return replace(loaded, alarms=alarms)
 
     def _resume_events(self, entries: Mapping[str, Entry], now: datetime) -> tuple[str, ...]:
-        """Go on in the newest file of events, or beside it when it cannot be read; that is an alarm."""
+        """Continues the newest event file, or starts a new one if it is unreadable, with an alarm."""
         self._told = self._told_in(
             {p: entries[p] for p in sorted(self._event_paths, key=age)[-RECENT_FILES:]}
         )
@@ -233,11 +238,11 @@ class StatusBranch:
             self._event_rows = events_from(self._trees.contents({last: entries[last]})[last])
             self._event_path = last
         except (KeyError, *UNREADABLE):
-            return (f"branch {self._branch}: {last} cannot be read; events go on in the next file",)
+            return (f"branch {self._branch}: {last} cannot be read; events continue in the next file",)
         return ()
 
     def _told_in(self, files: Mapping[str, Entry]) -> frozenset[Identity]:
-        """Events of these files, as far as they can be read."""
+        """Events of these files, as far as readable."""
         found: set[Identity] = set()
         for data in self._trees.contents(files).values():
             with suppress(*UNREADABLE):
@@ -245,23 +250,23 @@ class StatusBranch:
         return frozenset(found)
 
     def has_told(self, event: Event) -> bool:
-        """True when one of the newest files of events has it."""
+        """True if one of the newest event files has it."""
         (wanted,) = event_rows([event])
         return identity(wanted) in self._told
 
     def check(self) -> bool:
-        """Whether the branch is still ours, by the last fetch."""
+        """True if the branch is still ours, by the last fetch."""
         return self._writer.check()
 
     def write(
         self, facts: Facts, files: Files, events: tuple[Event, ...], summary: str, *, urgent: bool
     ) -> Result:
-        """Commit new facts and what happened; on success they are the facts."""
+        """Commits new facts and events; on success they are the current facts."""
         assert self.facts is not None
         if not self._writer.settled():
             return Written(Outcome.UNKNOWN)
         if self._writer.leading and not self.is_current:
-            return Written(Outcome.CONFLICT)  # with a push of our own that came late: its facts count
+            return Written(Outcome.CONFLICT)  # an earlier push of ours landed late: its facts count
         changes = self._changes(facts, files)
         written = self._event_files(event_rows(events, facts, self.facts), facts.at)
         changes |= {file.path: file.data for file in written}
@@ -277,22 +282,22 @@ class StatusBranch:
                 self._event_paths |= {file.path for file in written}
                 self._event_paths -= self._too_old(facts.at)
         elif not isinstance(result, Postponed):
-            log.warning("status not committed outcome=%s; planned again in the next cycle", result)
+            log.warning("status not committed outcome=%s; planning again in the next cycle", result)
         return result
 
     def tell(self, events: tuple[Event, ...], at: datetime, summary: str) -> Result:
-        """Commit what happened, and no new facts."""
+        """Commits events without new facts."""
         assert self.facts is not None
         return self.write(replace(self.facts, at=at), self._files, events, summary, urgent=True)
 
     def note(self, notes: Mapping[str, str]) -> None:
-        """Keep for the next process life what is known of the files of requests that are over, by `slice/name`."""
+        """Keeps notes on finished requests' files for the next process, by `slice/name`."""
         oids = {**({} if self._read is None else self._read[0].oids), **self._oids}
         paths = {request_path(key): note for key, note in notes.items()}
         self._remembered.note({oids[path]: note for path, note in paths.items() if path in oids})
 
     def _remember(self, facts: Facts) -> None:
-        """What was written, so that the next process life need not read it; what that replaced is forgotten."""
+        """Caches what was written, so that the next process need not read it; drops what that replaced."""
         assert self.facts is not None
         fresh: dict[str, GPRRecord] = {}
         replaced: set[str | None] = set()
@@ -313,7 +318,7 @@ class StatusBranch:
             path: data for path, data in files.items() if self._files.get(path) != data
         }
         changes |= dict.fromkeys(self._files.keys() - files.keys())
-        changes |= dict.fromkeys(self._unread)  # written anew below where their requests are known
+        changes |= dict.fromkeys(self._unread)  # written again below, if their requests are known
         old, unread = self.facts.requests, {request_key(path) for path in self._unread}
         for key in sorted(changed(old, facts.requests) | unread):
             status = facts.requests.get(key)
@@ -331,7 +336,7 @@ class StatusBranch:
         return appended(path, rows, fresh) if fresh else ()
 
     def _next_file(self, now: datetime) -> str:
-        """A file of that hour that is not there yet: clocks go back, and what was told stays."""
+        """A new file name for that hour: clocks go back, and existing events stay."""
         parts = [age(path)[2] for path in self._event_paths if path.startswith(_hour(now))]
         return event_path(now, max(parts, default=-1) + 1)
 

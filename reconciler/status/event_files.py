@@ -1,7 +1,7 @@
-"""Files of events: an hour has as many as its events need, and none is larger than what is read back. Pure.
+"""Event files: each hour has as many as it needs, none larger than the read limit. Pure.
 
-An hour has a last file. What does not fit there is counted, and the count is the file's last event: nothing is left out
-in silence. Held by tests/reconciler/status/test_event_files.py.
+The number per hour is limited. Events beyond it are counted in the last file's last event, so that nothing is
+dropped silently. Held by tests/reconciler/status/test_event_files.py.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from reconciler.status.yaml_rows import plain, row, with_rows
 EVENTS_PER_FILE = 1000
 FILE_BYTES = OWN_BYTES * 9 // 10
 PARTS_PER_HOUR = 40
-"""So that the folder of a day has fewer than 1,000 files."""
+"""Keeps a day's folder below 1,000 files."""
 LAST_BYTES = 500
-"""Kept free in an hour's last file for the count of what does not fit."""
+"""Reserved in an hour's last file for the count of dropped events."""
 
 Row = dict[str, str]
 Identity = tuple[tuple[str, str], ...]
@@ -34,7 +34,7 @@ class EventFile:
 
 
 def appended(path: str, rows: Sequence[Row], fresh: Sequence[Row]) -> tuple[EventFile, ...]:
-    """The files that `fresh` change when they follow `rows`, which the file at `path` has; the last goes on."""
+    """The files changed by appending `fresh` to `rows`, the content of `path`; the last one is continued."""
     filling = _Filling(path, rows)
     found: list[EventFile] = []
     for place, event in enumerate(fresh):
@@ -52,14 +52,14 @@ def appended(path: str, rows: Sequence[Row], fresh: Sequence[Row]) -> tuple[Even
 
 
 def age(path: str) -> tuple[str, str, int]:
-    """`events/<day>/<hour>-<part>.yaml` as what orders it; parts are numbers."""
+    """Sort key of `events/<day>/<hour>-<part>.yaml`; parts are numbers."""
     _, day, file = path.split("/", 2)
     hour, _, part = file.removesuffix(".yaml").partition("-")
     return (day, hour, int(part) if part.isdigit() else 0)
 
 
 def identity(event: Row) -> Identity:
-    """What tells events apart; the id of a request is no part, which is added when an event is written."""
+    """Identifies an event; without the request's id, which is only added when writing."""
     return tuple(sorted((str(name), str(value)) for name, value in event.items() if name != "uid"))
 
 
@@ -72,7 +72,7 @@ _BEGIN = plain("Events", {})
 
 
 class _Filling:
-    """A file to which events are added."""
+    """A file being filled with events."""
 
     def __init__(self, path: str, rows: Sequence[Row]) -> None:
         self.path, self.grew = path, False
@@ -95,7 +95,7 @@ class _Filling:
         self.grew = True
 
     def leave_out(self, events: Sequence[Row]) -> None:
-        """Count these with those that were left out before."""
+        """Adds these to the count of dropped events."""
         before = self._omitted()
         if before:
             del self._rows[-1], self._texts[-1]
@@ -111,13 +111,13 @@ class _Filling:
         return EventFile(self.path, tuple(self._rows), with_rows(_BEGIN, "events", self._texts))
 
     def _omitted(self) -> int:
-        """How many events were left out of this file."""
+        """Number of events dropped from this file."""
         last = self._rows[-1] if self._rows else {}
         count = last.get("message", "").partition(" ")[0]
         return int(count) if last.get("reason") == EventReason.EVENTS_OMITTED and count.isdigit() else 0
 
 
-_OMITTED = "more events of this hour are not kept here; the controller's log has each of them"
+_OMITTED = "more events of this hour are not stored here; see the controller's log"
 
 
 def _next(path: str) -> str:

@@ -1,4 +1,4 @@
-"""What the status branch says of each cluster: its pools and nodes as they are. Pure."""
+"""The status branch's files about each cluster: its pools and nodes. Pure."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from schemas.status.inventory import (
 )
 
 MAX_ROWS = 5000
-"""Rows of one list in one file; about 150 bytes each, so that a file stays under 1 MB."""
+"""Rows of one list in one file; about 150 bytes each, so a file stays under 1 MB."""
 
 
 def inventory(cluster: str, facts: Facts, wanted: Wanted) -> Inventory:
-    """`clusters/<cluster>/inventory.yaml`; what is fact in it is read back by `reconciler.status.render.facts_of`."""
+    """`clusters/<cluster>/inventory.yaml`; its facts are read back by `reconciler.status.render.facts_of`."""
     leases = {
         node: key
         for key, status in live(facts.requests).items()
@@ -70,17 +70,17 @@ def unmanaged_of(cluster: str, record: Inventory) -> dict[str, tuple[UnmanagedNo
 
 
 def scales_of(cluster: str, record: Inventory) -> dict[PoolKey, PoolScale]:
-    """What is decided about the sizes of its elastic pools."""
+    """The decided sizes of its elastic pools."""
     return {(cluster, pool.name): pool.scale for pool in record.pools if pool.scale is not None}
 
 
 def faults_of(cluster: str, record: Inventory) -> dict[NodeKey, tuple[datetime, ...]]:
-    """When its nodes failed lately."""
+    """When its nodes failed recently."""
     return {(cluster, node.name): node.at for node in record.faults}
 
 
 def _faults(facts: Facts, cluster: str) -> tuple[NodeFaults, ...]:
-    """Who failed lately, by name; of too many those that failed most."""
+    """Nodes that failed recently, by name; beyond the limit, those that failed most."""
     rows = [
         NodeFaults(name=name, at=at) for (where, name), at in sorted(facts.faults.items()) if where == cluster
     ]

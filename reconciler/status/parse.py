@@ -1,6 +1,6 @@
-"""What the status branch's files say, read back: the inverse of `reconciler.status.render`. Pure.
+"""Parses the status branch's files: the inverse of `reconciler.status.render`. Pure.
 
-A file that somebody broke raises one of `UNREADABLE` and stands for itself alone.
+A broken file raises one of `UNREADABLE` and affects only itself.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from schemas.status.outbox import OutboxRecord
 from schemas.status.usage import UsageRecord
 
 OWN_BYTES = 1_000_000
-"""Bound for files of our own; people's are smaller."""
+"""Size limit of our own files; people's files are smaller."""
 Record = (
     GPRRecord
     | NodeRecord
@@ -40,9 +40,9 @@ Record = (
     | TrustRecord
     | OutboxRecord
 )
-"""A file of facts, read."""
+"""A parsed file of facts."""
 UNREADABLE = (UserError, ValueError)
-"""What reading a file raises that somebody broke."""
+"""Raised for a broken file."""
 
 _KINDS: tuple[tuple[str, type[Record]], ...] = (
     (r"slices/[^/]+/gprs/[^/]+", GPRRecord),
@@ -59,13 +59,13 @@ _KINDS: tuple[tuple[str, type[Record]], ...] = (
     (r"outbox/[^/]+", OutboxRecord),
 )
 _PATHS = tuple((re.compile(pattern), kind) for pattern, kind in _KINDS)
-"""What lies where."""
+"""The kind of record at each path."""
 
 Kind = TypeVar("Kind", bound=Document)
 
 
 def record_from(path: str, data: bytes) -> Record | None:
-    """What one file of a status tree holds; None when no fact lies there. Raises `UNREADABLE`."""
+    """The record in one file of a status tree; None if the path has no record. Raises `UNREADABLE`."""
     kind = next((kind for pattern, kind in _PATHS if pattern.fullmatch(path)), None)
     return None if kind is None else kind.model_validate_json(_json(data))
 
@@ -76,7 +76,7 @@ def request_status(data: bytes) -> GPRStatus:
 
 
 def facts_of(records: Mapping[str, Record], at: datetime, intent: str) -> Facts:
-    """The facts that these records, by path, hold together; with `record_from` the inverse of `render`."""
+    """The facts that these records (by path) form; with `record_from` the inverse of `render`."""
     sorted_out: dict[type, list[tuple[str, Any]]] = {}
     for path, record in sorted(records.items()):
         sorted_out.setdefault(type(record), []).append((path, record))
@@ -134,13 +134,13 @@ def _part(path: str, place: int) -> str:
 
 
 def _trust_of(parts: Sequence[TrustRecord]) -> TrustRecord | None:
-    """The parts of the record together; None: there is none."""
+    """The record's parts combined; None: there is none."""
     held = sorted((change for part in parts for change in part.held), key=lambda change: change.path)
     return parts[0].edited(held=tuple(held)) if parts else None
 
 
 def events_from(data: bytes) -> list[dict[str, str]]:
-    """The rows of one file of events."""
+    """The rows of one event file."""
     content = load(data, OWN_BYTES)
     rows = content.get("events", []) if isinstance(content, dict) else []
     return [row for row in rows if isinstance(row, dict)]

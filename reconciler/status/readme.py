@@ -1,6 +1,6 @@
-"""The page that a forge shows for the status branch: queue, running requests, free nodes, trouble. Pure.
+"""The status branch's front page on a forge: queue, running requests, free nodes, problems. Pure.
 
-It holds instants, never remaining times, so that it changes only when a fact does.
+It has times, never remaining durations, so that it changes only when a fact does.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from schemas.rules.problems import quoted
 from schemas.status.gpr_status import HOLDING, GPRStatus, Phase, WorkspacePhase
 
 MARKUP = re.compile(r"[\\\[\]<>`|]")
-"""What could end a cell or become a link, code or HTML: texts of agents and checks are anybody's."""
+"""Characters that could end a cell, or become a link, code or HTML: texts of agents and checks are untrusted.
+"""
 SHOWN = 50
 """Rows of each table; queue.yaml has them all."""
 
 
 def readme(facts: Facts, wanted: Wanted, order: tuple[str, ...], frozen: str = "") -> str:
-    """Markdown; every time is UTC. `frozen`: why main is not followed, if it is not."""
+    """Markdown; every time is UTC. `frozen`: why main is not followed; empty: it is."""
     parts = [
         "# GPU queue",
         *([f"**`main` is frozen: no change of it takes effect.** {_cell(frozen)}"] if frozen else []),
@@ -86,20 +87,20 @@ def _pending(facts: Facts) -> str:
 
 
 def _asked(facts: Facts) -> list[str]:
-    """Slices that people asked for and do not have yet; nothing while nobody waits."""
+    """Requested slices that do not exist yet; empty if there are none."""
     waiting = (WorkspacePhase.PENDING_APPROVAL, WorkspacePhase.INVALID)
     found = [(name, r) for name, r in sorted(facts.workspaces.items()) if r.phase in waiting]
     rows = [(name, str(record.phase), record.message, _time(record.since)) for name, record in found]
-    return ["## Slices asked for", _table(("slice", "phase", "what is so", "since"), rows)] if rows else []
+    return ["## Requested slices", _table(("slice", "phase", "state", "since"), rows)] if rows else []
 
 
 def _held(facts: Facts) -> list[str]:
-    """Changes of main that do not count; nothing while there are none."""
+    """Changes on main that do not count; empty if there are none."""
     holds = () if facts.trust is None else facts.trust.held
     rows = [(quoted(change.path), change.rule, change.commit[:12], _time(change.since)) for change in holds]
     if not rows:
         return []
-    text = "Changes of `main` that do not count, for nobody with the right to them stands behind them."
+    text = "Changes on `main` that do not count, because no person with the right to make them made or approved them."
     return ["## Held", text, _table(("file", "rule", "commit", "since"), rows, "trust.yaml")]
 
 
@@ -119,7 +120,7 @@ def _nodes(facts: Facts, wanted: Wanted) -> str:
     rows = []
     for cluster, spec in sorted(wanted.clusters.items()):
         reach = facts.clusters.get(cluster)
-        note = spec.mode if reach is None or reach.reachable else f"out of reach since {_time(reach.since)}"
+        note = spec.mode if reach is None or reach.reachable else f"unreachable since {_time(reach.since)}"
         for pool in spec.pools:
             names = pool.node_names()
             out = sum((cluster, n) in facts.nodes for n in names)
@@ -157,7 +158,7 @@ def _cell(text: str) -> str:
 def _table(
     head: tuple[str, ...], rows: Iterable[tuple[str, ...]], file: str = "queue.yaml", more: int = 0
 ) -> str:
-    """The first rows; `more` are not even among them."""
+    """The first rows; `more` further rows exist besides `rows`."""
     kept = list(rows)
     if not kept:
         return "None."

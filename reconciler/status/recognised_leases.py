@@ -1,9 +1,10 @@
-"""What clusters' marks say of leases that the status branch lost: who holds which nodes, since when, until when. Pure.
+"""Recovers leases that the status branch lost from the marks in clusters: which request holds which nodes,
+from when until when. Pure.
 
-Where the branch was lost (`Facts.unread`), no mark is taken off before it was read once. A lease that a cluster bears
-and no record knows goes on as it is: Provisioned, with the id, the nodes, the start and the end that its mark has, and
-with what main says of its request for the rest. Marks of a lease whose end has passed, or that cannot be, are told and
-taken off. A request whose file is gone keeps its nodes until that end, as always.
+After a loss (`Facts.unread`), no mark is removed before it was read once. A marked lease without a record
+continues: Provisioned, with the id, nodes, start and end in its mark, and the rest from its request on main.
+Marks of an ended or impossible lease are reported and removed. A request whose file is gone keeps its nodes
+until its end, as always.
 
 Held by tests/reconciler/test_lost.py.
 """
@@ -26,45 +27,45 @@ from schemas.rules.fit import free_priority
 from schemas.status.gpr_status import HOLDING, WAITING, Assignment, GPRStatus, Mark, Phase
 
 EVERYWHERE = frozenset({"*"})
-"""In `Facts.unread`: no cluster's marks were read since the branch was lost."""
+"""In `Facts.unread`: no cluster's marks have been read since the branch was lost."""
 MOST_TERM = 10**12
-"""No controller ever gets there: a later term in a mark is a forgery, and none is taken above it."""
+"""No controller ever reaches it: a later term in a mark is forged, and no term above it is taken."""
 _MINUTE = timedelta(minutes=1)
 _NAME, _UID = re.compile(NAME_PATTERN), re.compile(r"gpr-[0-9a-f]{8}-[0-9a-f]{4}")
 
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """One lease as the nodes of a cluster bear it."""
+    """One lease as marked on the nodes of a cluster."""
 
     cluster: str
-    lease: LeaseRef  # as its newest mark has it
+    lease: LeaseRef  # from its newest mark
     nodes: tuple[NodeView, ...]
 
     @property
     def stamp(self) -> Stamp:
-        """Of its newest mark."""
+        """The stamp of its newest mark."""
         return max((node.stamp for node in self.nodes if node.stamp is not None), default=Stamp(0, 0))
 
     @property
     def where(self) -> str:
-        """For people."""
+        """Its nodes, for messages."""
         return f"{', '.join(node.name for node in self.nodes)} of {self.cluster}"
 
 
 def is_unread(cluster: str, facts: Facts) -> bool:
-    """Whether that cluster's marks were not read since the branch was lost."""
+    """True if that cluster's marks have not been read since the branch was lost."""
     return not facts.unread.isdisjoint({cluster, *EVERYWHERE})
 
 
 def outdated(views: Mapping[str, ClusterView], own: Stamp) -> dict[str, Stamp]:
-    """Clusters that bear a later stamp than our newest: somebody wrote there whom the branch does not know."""
+    """Clusters with a later stamp than our newest: written by a controller that the branch does not know."""
     newest = {name: view.newest for name, view in sorted(views.items())}
     return {name: stamp for name, stamp in newest.items() if stamp is not None and stamp > own}
 
 
 def term_above(facts: Facts, views: Mapping[str, ClusterView], own: Stamp) -> int | None:
-    """The latest term that the unread clusters bear, where our writes would be refused for it; None: they are not."""
+    """The latest term in the unread clusters if they would refuse our writes; None: they would not."""
     ahead = outdated({name: view for name, view in views.items() if is_unread(name, facts)}, own)
     return max((stamp.term for stamp in ahead.values() if stamp.term <= MOST_TERM), default=None)
 
@@ -72,14 +73,16 @@ def term_above(facts: Facts, views: Mapping[str, ClusterView], own: Stamp) -> in
 def recognised(
     facts: Facts, wanted: Wanted, views: Mapping[str, ClusterView], now: datetime
 ) -> tuple[Facts, tuple[Event, ...]]:
-    """The facts with what the marks of clusters that answer say, and what to tell; the same where nothing is lost."""
+    """The facts plus the leases in the marks of clusters that answer, and events; unchanged if nothing is
+    lost.
+    """
     if not facts.unread:
         return facts, ()
     read = [name for name in sorted(wanted.clusters) if is_unread(name, facts) and name in views]
     silent = frozenset(n for n in wanted.clusters if is_unread(n, facts) and n not in views)
     found = [marked for name in read for marked in _leases(name, views[name])]
     known, events = records(facts.requests), list[Event]()
-    # Of two that cannot both be, the one that was written last is.
+    # Of two incompatible marks, the one written last is true.
     for marked in sorted(found, key=lambda m: (m.stamp, m.lease.request), reverse=True):
         events += _turn(marked, known, wanted, now)
     events += [_unread(name, now) for name in sorted(silent) if facts.unread == EVERYWHERE]
@@ -98,42 +101,42 @@ def _leases(cluster: str, view: ClusterView) -> Iterator[Marked]:
 
 
 def _turn(marked: Marked, known: Records, wanted: Wanted, now: datetime) -> list[Event]:
-    """Put one lease on record, or say why not."""
+    """Records one lease, or reports why not."""
     if not _is_possible(marked.lease, now):
-        text = f"nodes {marked.where} bear a lease that no controller wrote; they are taken back"
+        text = f"nodes {marked.where} have the mark of a lease that no controller wrote; it is removed"
         return [Event(now, EventReason.NOT_RECOGNISED, text, "", marked.cluster)]
     key, old = marked.lease.request, known.get(marked.lease.request)
     is_same = old is not None and old.uid == marked.lease.uid
     if old is not None and is_same and old.phase not in WAITING | {Phase.PROVISIONED}:
-        return []  # it is known: what is to be done with its nodes follows from its record
+        return []  # a known lease: its record decides about its nodes
     if old is not None and is_same and old.phase is Phase.PROVISIONED and _says(old, marked):
         return []
     if why := _why_not(marked, old if not is_same else None, known, now):
-        text = f"{key}: nodes {marked.where} bear a lease of it that {why}; they are taken back"
+        text = f"{key}: nodes {marked.where} have the mark of a lease that {why}; it is removed"
         return [Event(now, EventReason.NOT_RECOGNISED, text, key, marked.cluster)]
     known[key] = status = _provisioned(marked, old, wanted, now)
     assert status.start_time is not None
     text = (
-        f"{key} is recognised by the marks of its nodes {marked.where}: it holds them since "
-        f"{status.start_time:%Y-%m-%dT%H:%M:%SZ} and until {marked.lease.end:%Y-%m-%dT%H:%M:%SZ}"
+        f"{key} was recovered from the marks of its nodes {marked.where}: it holds them since "
+        f"{status.start_time:%Y-%m-%dT%H:%M:%SZ} until {marked.lease.end:%Y-%m-%dT%H:%M:%SZ}"
     )
     return [Event(now, EventReason.RECOGNISED, text, key, marked.cluster)]
 
 
 def _is_possible(lease: LeaseRef, now: datetime) -> bool:
-    """Names become paths and instants are compared: a kubelet may write what it likes on its own node."""
+    """Names become paths and times are compared: a kubelet can write anything on its own node."""
     slice_, _, name = lease.request.partition("/")
     named = slice_ == lease.slice and _NAME.fullmatch(slice_) and _NAME.fullmatch(name)
     return bool(named and _UID.fullmatch(lease.uid)) and (lease.start is None or lease.start <= now)
 
 
 def _says(status: GPRStatus, marked: Marked) -> bool:
-    """Whether the record has what the marks have."""
+    """True if the record matches the marks."""
     return _now(status, marked) == status
 
 
 def _now(status: GPRStatus, marked: Marked) -> GPRStatus:
-    """A lease on record with what was done to it since: spares in the place of nodes, a later end."""
+    """A recorded lease, updated with later changes in the marks: replaced nodes, a later end."""
     held, nodes, end = status.assignment, tuple(node.name for node in marked.nodes), status.end_time
     assert held is not None
     assert end is not None
@@ -153,9 +156,9 @@ def _why_not(marked: Marked, other: GPRStatus | None, known: Records, now: datet
     if now >= lease.end:
         return f"ended at {lease.end:%Y-%m-%dT%H:%M:%SZ}"
     if other is not None and other.phase not in WAITING:
-        return f"is not the one on record, which is {other.phase}"
+        return f"differs from the recorded one, which is {other.phase}"
     rival = next((k for k, s in holders(known).items() if _runs(s, lease) and k != lease.request), None)
-    return "" if rival is None else f"ran while {rival} of the same slice does"
+    return "" if rival is None else f"overlaps with {rival} of the same slice"
 
 
 def _runs(status: GPRStatus, lease: LeaseRef) -> bool:
@@ -170,7 +173,7 @@ def _provisioned(marked: Marked, old: GPRStatus | None, wanted: Wanted, now: dat
     start = _start(lease, spec, now)
     lasts = lease.end - start
     pool = Counter(node.pool for node in marked.nodes).most_common(1)[0][0]
-    # What is beyond the duration was granted; what is less is the rest of a lease that was cut short before.
+    # A longer lease was extended; a shorter one is the remaining time of an earlier lease.
     more, less = max(timedelta(), lasts - spec.duration), max(timedelta(), spec.duration - lasts)
     slice_ = wanted.slices.get(lease.slice)
     ceiling = 0 if slice_ is None else free_priority(slice_, wanted.project)
@@ -187,7 +190,7 @@ def _provisioned(marked: Marked, old: GPRStatus | None, wanted: Wanted, now: dat
         extended_by=more,
         remaining=spec.duration - less if less else None,
         served=less,
-        # Nobody knows which were told: none is told twice.
+        # It is unknown which marks were reported: none is reported twice.
         marks=tuple(Mark(percent=p, at=now) for p in MARKS if now >= start + lasts * p / 100),
         approval=None if old is None else old.approval,
         accepted_spec=spec,
@@ -196,7 +199,7 @@ def _provisioned(marked: Marked, old: GPRStatus | None, wanted: Wanted, now: dat
 
 
 def _spec(marked: Marked, old: GPRStatus | None, wanted: Wanted, now: datetime) -> RequestSpec:
-    """What it asked for: as main has it, else as its nodes show; it holds what it holds."""
+    """Its spec: from main if present, else inferred from its nodes; the lease keeps its nodes either way."""
     lease, filed = marked.lease, wanted.filed.get(marked.lease.request)
     count, sharing = len(marked.nodes), f"mig:{lease.mig}" if lease.mig else "dedicated"
     spec = old.accepted_spec if old is not None else None if filed is None else filed.spec
@@ -210,13 +213,14 @@ def _spec(marked: Marked, old: GPRStatus | None, wanted: Wanted, now: datetime) 
 
 
 def _start(lease: LeaseRef, spec: RequestSpec, now: datetime) -> datetime:
-    """An older mark has no start: then as if nothing was granted beyond the duration."""
+    """An older mark has no start: then it is computed without an extension."""
     return lease.start if lease.start is not None else min(now, lease.end - spec.duration)
 
 
 def _unread(cluster: str, now: datetime) -> Event:
     text = (
-        f"{cluster} does not answer, so its leases cannot be recognised yet: they stand, and are when it answers; a "
-        "request that holds nodes there may be given others until then"
+        f"{cluster} does not answer, so its leases cannot be recovered yet: they continue, and are "
+        "recovered once it answers; a "
+        "request that holds nodes there may get other nodes until then"
     )
     return Event(now, EventReason.NOT_RECOGNISED, text, "", cluster)

@@ -1,7 +1,7 @@
 """The status branch's files, from facts and back. Pure.
 
-Only facts are written: an estimated start, yes; the wait, the position and the time that is left follow from
-facts and the clock and are left to readers, so the passing of time alone changes no file. No file passes 1 MB and
+Only facts are written: an estimated start, for example; wait, position and remaining time follow from facts
+and the clock and are left to readers, so the passing of time alone changes no file. No file exceeds 1 MB and
 no folder 1,000 entries.
 """
 
@@ -44,19 +44,19 @@ from schemas.status.inventory import (
 from schemas.status.judgements import SpentRecord, TrustRecord
 
 MAX_NAMES = 3500
-"""Names of nodes in one file; a name has 253 characters at most."""
+"""Node names in one file; a name has 253 characters at most."""
 MAX_NODE_FILES = 1000
-"""Entries of one folder; nodes beyond it are in the inventory only."""
+"""Entries of one folder; further nodes are in the inventory only."""
 MAX_FILES = 1000
-"""Entries of the folder of requests for slices; those that nobody waits for are left out first."""
+"""Entries of the folder of slice requests; finished ones are left out first."""
 SEEN_ANEW = frozenset({NodeState.LOST, NodeState.CORDONED, NodeState.UNFIT, NodeState.OCCUPIED})
-"""States that the next look at the cluster tells again: their files are the first to be left out."""
+"""States that the next look at the cluster reports again: their files are left out first."""
 MAX_HELD = 500
-"""Held changes in one file; each has its path, who is concerned and what to do."""
+"""Held changes in one file; each has its path, the person and the advice."""
 EVENTS_KEPT = timedelta(days=30)
-"""Older event files are dropped; the branch's history has them as long as it lasts."""
+"""Older event files are removed; the branch's history still has them."""
 EVENT_BYTES = 700
-"""Of one event's message; what it quotes of a file can be longer than all the rest."""
+"""Of one event's message; what it quotes from a file can be very long."""
 
 Files = dict[str, bytes]
 
@@ -70,10 +70,10 @@ def render(
     *,
     frozen: str = "",
 ) -> Files:
-    """Every file of the branch but requests (see `request_file`) and events (see `event_files`).
+    """Every file of the branch except requests (see `request_file`) and events (see `event_files`).
 
-    `written` remembers what was written last; None: everything is made anew, which gives the same. `frozen` says why
-    main is not followed until a person acts; empty: it is followed.
+    `written` caches the last files; None gives the same result. `frozen` says why main is not followed until
+    a person acts; empty: it is followed.
     """
     written = Written() if written is None else written
     files: Files = {
@@ -108,7 +108,7 @@ def render(
 
 
 def _remembered(facts: Facts, written: Written) -> Files:
-    """What slices used, and what requests that ended have shown."""
+    """Slices' usage, and the statistics of finished requests."""
     records: dict[str, Document] = {f"usage/{name}.yaml": usage for name, usage in facts.usage.items()}
     if facts.insights is not None:
         records["insights.yaml"] = facts.insights
@@ -117,7 +117,7 @@ def _remembered(facts: Facts, written: Written) -> Files:
 
 
 def trust_files(record: TrustRecord | None) -> Files:
-    """How far main was judged, and what is held of it: some in trust.yaml, the rest in parts."""
+    """How far main was judged, and the held changes: some in trust.yaml, the rest in parts."""
     if record is None:
         return {}
     files: Files = {}
@@ -133,7 +133,7 @@ def _is_settled(record: WorkspaceRecord) -> bool:
 
 
 def request_path(key: str) -> str:
-    """Where the status of `slice/name` lives."""
+    """The path of the status of `slice/name`."""
     slice_, _, name = key.partition("/")
     return f"slices/{slice_}/gprs/{name}.yaml"
 
@@ -155,9 +155,10 @@ def event_path(at: datetime, part: int) -> str:
 
 
 def event_rows(events: Iterable[Event], *known: Facts) -> list[dict[str, str]]:
-    """Events as they are written; empty fields are left out.
+    """Events as written, without empty fields.
 
-    A request's id is that of the first of `known` that has it: of one that just went, only the facts before do.
+    A request's id comes from the first of `known` that has it: for a request that just disappeared, only the
+    earlier facts do.
     """
     rows = []
     for event in events:
@@ -205,7 +206,7 @@ def _queue(facts: Facts, order: tuple[str, ...], written: Written) -> bytes:
 
 
 def _fitting(rows: Iterable[str]) -> list[str]:
-    """The first of these rows, as many as a file takes."""
+    """As many of the first rows as fit in a file."""
     kept, size = list[str](), 0
     for text in islice(rows, MAX_ROWS):
         size += len(text.encode())
@@ -240,7 +241,7 @@ def _problems(problems: Iterable[Problem]) -> bytes:
         }
         for p in sorted(problems)
     ]
-    # What a text quotes of a file can be long: as many as fit, however many that is.
+    # A quoted text can be long: as many as fit, whatever the number.
     sizes = accumulate(len(dump({"problems": [row]}).encode()) for row in rows[: MAX_ROWS // 5])
     shown = [row for row, size in zip(rows, sizes, strict=False) if size < OWN_BYTES * 9 // 10]
     return plain("Problems", {"problems": shown, "omitted": len(rows) - len(shown)})
@@ -261,7 +262,7 @@ def _schedule(cluster: str, facts: Facts, order: tuple[str, ...], written: Writt
 
 
 def _reservation(key: str, status: GPRStatus, cluster: str) -> str:
-    """Its row in the cluster's schedule; empty when it has none there."""
+    """Its row in the cluster's schedule; empty if it has none."""
     begin = status.start_time or status.estimated_start_time
     end = counted_end(status) or status.estimated_end_time
     held = status.assignment
@@ -276,4 +277,4 @@ def _reservation(key: str, status: GPRStatus, cluster: str) -> str:
         "begin": format_instant(begin),
         "end": format_instant(end),
     }
-    return row(pairs)  # as `schemas.status.inventory.Reservation` says
+    return row(pairs)  # the format of `schemas.status.inventory.Reservation`

@@ -1,8 +1,8 @@
-"""What a process life read of the records of requests, for the next one: found again by the ids of their blobs.
+"""Caches request records across processes, by the ids of their blobs.
 
-Of a request that lives the whole record is kept, in a form that is read faster than its file; of one that is over only
-that it is, and what is known of its file (see `reconciler.documents.unread_files`): nobody looks at it again.
-Nothing depends on it.
+For a live request the whole record is kept, in a format faster to read than its file; for a finished one only
+that fact, and the note on its file (see `reconciler.documents.unread_files`). Results never depend on the
+cache.
 
 Held by tests/reconciler/documents/test_unread_files.py.
 """
@@ -20,20 +20,20 @@ from schemas.reading.reader import READER_VERSION
 from schemas.status.gpr_status import TERMINAL, GPRRecord, GPRStatus
 
 RECORDS_VERSION = f"{READER_VERSION}.1"
-"""Raised whenever a record reads differently, or another thing is kept of it."""
+"""Raised whenever records are read differently, or other fields are kept."""
 
 
 class Remembered:
-    """One process life's memory of one repository's records. One owner."""
+    """The cache for one repository's records. One owner."""
 
     def __init__(self, store: Store, cache: DocumentCache | None = None) -> None:
-        """`cache` None: nothing outlives the process."""
+        """`cache` None: only in memory."""
         self._store = store
         self._cache = cache or DocumentCache(None, RECORDS_VERSION)
-        self._grew = False  # since only what counts was kept
+        self._grew = False  # since the last `tidy`
 
     def of(self, oids: Mapping[str, str]) -> tuple[dict[str, GPRRecord], dict[str, str]]:
-        """Of blobs by path: records of requests that live, and what was noted of those that are over."""
+        """From blobs by path: records of live requests, and notes on finished ones."""
         live: dict[str, GPRRecord] = {}
         over: dict[str, str] = {}
         known = self._cache.get_many(oids.values())
@@ -48,31 +48,31 @@ class Remembered:
         return live, over
 
     def keep(self, records: Mapping[str, GPRRecord]) -> None:
-        """Records by the ids of their blobs."""
+        """Adds records, by the ids of their blobs."""
         self._grew = self._grew or bool(records)
         self._cache.put_many({oid: _text(record) for oid, record in records.items()})
 
     def forget(self, oids: Collection[str]) -> None:
-        """Blobs that are no request's record any more."""
+        """Removes blobs that are no longer a request's record."""
         if oids:
             self._cache.drop(oids)
 
     def note(self, notes: Mapping[str, str]) -> None:
-        """What is known of the files of requests that are over, by the ids of their records' blobs."""
+        """Adds notes on finished requests' files, by the ids of their records' blobs."""
         self._cache.put_many({oid: note.encode("ascii") for oid, note in notes.items()})
 
     def retain(self, oids: Collection[str]) -> None:
-        """Forget all others."""
+        """Removes all others."""
         self._cache.retain(oids)
         self._grew = False
 
     def tidy(self, oids: Collection[str]) -> None:
-        """Forget all others, where something was kept since that was done: else there is nothing to forget."""
+        """Removes all others, if anything was added since the last time."""
         if self._grew:
             self.retain(oids)
 
     def status(self, oid: str) -> GPRStatus:
-        """What a blob says that was readable before."""
+        """The status in a blob that was readable before."""
         return request_status(self._store.read([oid])[oid])
 
 

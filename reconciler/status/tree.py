@@ -1,8 +1,7 @@
-"""The files of facts at one commit of the status branch, each read once, and the facts that they are.
+"""The files of facts at one commit of the status branch, each read once, and the resulting facts.
 
-A file that somebody broke counts as it was last readable, or as absent; that is an alarm. Costs what differs from the
-commit that was read before, and of a new process what no earlier one of this place has read
-(`reconciler.status.status_cache`).
+A broken file counts as it was last readable, or as absent, with an alarm. Reads what differs from the commit
+read before; a new process only reads what is not cached (`reconciler.status.status_cache`).
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ from schemas.errors import Fault
 from schemas.status.gpr_status import GPRRecord
 
 LOOKED_BACK = 20
-"""Commits that are searched for the last decision: more take-overs in a row are no absence but a crash loop."""
+"""Commits searched for the last decision: more take-overs in a row mean a crash loop, not an absence."""
 CONTROLLER = "controller.yaml"
-"""In every commit that decided something."""
+"""Part of every commit with a decision."""
 HISTORY = 50
-"""Commits that are searched for the last readable version of a request's file."""
+"""Commits searched for the last readable version of a request's file."""
 MOST_ALARMS = 20
-"""Unreadable files that are told one by one."""
+"""Unreadable files that are reported one by one."""
 FACT = re.compile(
     r"controller\.yaml|insights\.yaml|insights/[^/]+|trust\.yaml|trust/\d{3}\.yaml|slices/[^/]+/gprs/[^/]+|nodes/[^/]+/[^/]+|usage/[^/]+|requests/[^/]+|approvals/[^/]+|accepted/.+|outbox/[^/]+"
     r"|clusters/[^/]+/(inventory\.yaml|pools/[^/]+/[^/]+)"
@@ -47,15 +46,15 @@ class Loaded:
 
     facts: Facts
     accepted: Mapping[str, bytes]
-    alarms: tuple[str, ...] = ()  # sentences about files that could not be read
+    alarms: tuple[str, ...] = ()  # sentences about unreadable files
     notes: Mapping[str, str] = field(
         default_factory=dict
-    )  # of files of main, by path; see `reconciler.documents.unread_files`
+    )  # notes on files of main, by path; see `reconciler.documents.unread_files`
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """The files of facts at one tip, each read once."""
+    """The files of facts at one head, each read once."""
 
     tip: str
     records: Mapping[str, Record]
@@ -63,7 +62,7 @@ class Tree:
     unread: frozenset[str]
     over: Mapping[str, UnreadRecord] = field(default_factory=dict)  # records of requests, by path
     notes: Mapping[str, str] = field(default_factory=dict)
-    oids: Mapping[str, str] = field(default_factory=dict)  # of all records of requests, by path
+    oids: Mapping[str, str] = field(default_factory=dict)  # blobs of all request records, by path
 
 
 class Trees:
@@ -74,13 +73,13 @@ class Trees:
         self._remembered = remembered
 
     def at(self, tip: str, last: Tree | None) -> Tree:
-        """The files of facts at `tip`, those that are as in `last` not read again."""
+        """The files of facts at `tip`; unchanged files are taken from `last`."""
         try:
             entries = self._store.diff(last.tip if last else None, tip)
         except Fault:
             if last is None:
                 raise
-            return self.at(tip, None)  # the old tip is gone: histories are replaced now and then
+            return self.at(tip, None)  # the old head is gone: its history was replaced
         changed = {e.path: e for e in entries if _is_fact(e.path)}
         before = last or Tree(tip, {}, {}, frozenset())
         records = {p: r for p, r in before.records.items() if p not in changed}
@@ -118,14 +117,14 @@ class Trees:
         )
 
     def contents(self, entries: Mapping[str, Entry]) -> dict[str, bytes]:
-        """What is a plain file and no larger than ours are."""
+        """Plain files not larger than ours can be."""
         plain = {p: e.oid for p, e in entries.items() if e.oid is not None and e.mode == REGULAR_MODE}
         sizes = self._store.sizes(set(plain.values()))
         blobs = self._store.read({oid for oid, size in sizes.items() if size <= OWN_BYTES})
         return {path: blobs[oid] for path, oid in plain.items() if oid in blobs}
 
     def _earlier(self, tip: str, path: str) -> Record | None:
-        """The last readable version of a file that somebody broke."""
+        """The last readable version of a broken file."""
         for commit in filter(self._belief.counts, self._belief.history(tip, HISTORY)[1:]):
             data = self._store.read_path(commit.oid, path)
             if data is not None and (record := _record(path, data)) is not None:
@@ -145,22 +144,22 @@ class Trees:
         since = self._since_deciding(tree.tip)
         facts = facts_of(tree.records, since[-1].at, intent)
         if CONTROLLER not in tree.records.keys() | tree.unread or any(map(_recovers, since)):
-            facts = replace(facts, unread=EVERYWHERE)  # nothing was ever decided here, or not since a loss
+            facts = replace(facts, unread=EVERYWHERE)  # no decision here yet, or none since a loss
         requests = records(facts.requests)
         over = {request_key(path): unread for path, unread in tree.over.items()}
         facts = replace(facts, requests=Records(requests.live, {**requests.over, **over}))
         return Loaded(facts, tree.accepted, tuple(alarms), tree.notes)
 
     def stamped_at(self, tip: str) -> datetime | None:
-        """When a controller last decided something, by its clock; a person's commit says nothing of the time."""
+        """When a controller last made a decision, by its clock; foreign commits do not count."""
         commits = [c for c in self._belief.history(tip, LOOKED_BACK) if self._belief.counts(c)]
         stamped = (c for c in commits if parse_stamp(c.trailers) is not None)
         return next((c.at for c in stamped if not c.message.startswith(TAKE_OVER)), None)
 
     def _since_deciding(self, tip: str) -> list[Commit]:
-        """The newest commits, back to the one that decided the tip's facts.
+        """The newest commits, back to the last decision.
 
-        Taking over decides nothing, so that an absence stays visible.
+        A take-over is not a decision, so that an absence stays visible.
         """
         commits = [c for c in self._belief.history(tip, LOOKED_BACK) if self._belief.counts(c)]
         decided = (n for n, c in enumerate(commits, 1) if not c.message.startswith(TAKE_OVER))
@@ -183,7 +182,7 @@ def _record(path: str, data: bytes) -> Record | None:
 
 
 def _instead(path: str, tree: Tree) -> str:
-    """What counts in place of a file that cannot be read."""
+    """What is used instead of an unreadable file."""
     if path in tree.records:
-        return "its last readable version counts, and is written anew"
+        return "its last readable version counts, and is written again"
     return "it counts as absent; protect the branch"

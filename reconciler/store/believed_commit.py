@@ -1,11 +1,13 @@
-"""Which commit of a machine's branch counts: the newest that is believed, and never one older than what was known.
+"""Which commit of a machine's branch counts: the newest authentic one, and never one older than already
+known.
 
-Who may push may put a commit on a branch, set the branch back, replace it or remove it. Where signatures tell whose
-commits they are, none of that changes what the branch says: what counts is the last commit of its own writer, found
-below whatever lies on top, or remembered. What cannot be read (it is too large, or broken) is a stranger's, also where
-nobody signs. A commit whose key was revoked since counts no more. Where nobody signs, a branch that is remembered by
-name is still never older than what was known: set back or removed, it says what it said. What cannot be seen is a
-branch that was set back before a process without a memory first looks; a mirror that outlives the process remembers.
+With push access one can add a commit to a branch, or reset, replace or delete it. If signatures identify the
+writer, none of that changes the branch's content: the last commit of its own writer counts, found below
+foreign commits, or remembered. An unreadable commit (too large, or broken) counts as foreign, even without
+signatures. A commit whose key was revoked since no longer counts. Without signatures, a branch that is
+remembered by name still never counts as older than known: if it was reset or deleted, the known state counts.
+A reset before the first look of a process without a memory cannot be detected; a mirror that outlives the
+process remembers.
 
 Held by tests/reconciler/store/test_believed_commit.py.
 """
@@ -19,37 +21,37 @@ from reconciler.store.trailers import Stamp, parse_stamp
 from schemas.errors import Fault
 
 Believes = Callable[[Commit], bool]
-"""Tells whether a commit is of the branch's own writer."""
+"""True if a commit is by the branch's own writer."""
 UNREADABLE = frozenset({"TooLarge", "TooManyFiles", "CorruptObjects"})
-"""Reasons of faults that a branch's own contents cause: asked again they come again."""
+"""Reasons of faults caused by a branch's own content: they recur when repeated."""
 SEARCHED = 1000
-"""Commits below a tip that are searched; the writer's own histories are re-rooted before they are longer."""
+"""Commits below a head that are searched; our writers re-root their history before it is longer."""
 
 
 class Belief:
-    """What one process life takes for true of a branch. `believes` None: every tip that can be read counts."""
+    """What one process believes about a branch. `believes` None: every readable head counts."""
 
     def __init__(
         self, store: Store, believes: Believes | None, before: str | None = None, branch: str = ""
     ) -> None:
-        """`before` is where the branch stood when this process's predecessor, or this one, fetched last.
+        """`before` is the branch's head at the last fetch of this or an earlier process.
 
-        `branch` names a branch that must not get lost: what counts of it is remembered, also for the next process, and
-        counts on where the branch is gone or was set back and nobody signs.
+        `branch` names a branch that must not get lost: the commit that counts is remembered, for later
+        processes too, and still counts if the branch is deleted, or reset without signatures.
         """
         self._store, self._believes, self._before, self._branch = store, believes, before, branch
-        self._asked = False  # what was known before this life
+        self._asked = False  # what was known before this process
         self._known: str | None = None  # the newest commit that counted
-        self._proof: Commit | None = None  # the same, when it counts for its signature and not as our own
+        self._proof: Commit | None = None  # the same, if it counts for its signature and not as our own
 
     def newest(self, tip: str | None) -> str | None:
-        """The commit that counts while the branch stands at `tip`; None: no commit that was ever seen does."""
+        """The commit that counts while `tip` is the branch's head; None: none that was ever seen."""
         if self._believes is None and (not self._branch if tip is None else tip == self._known):
             return tip
         self._remember()
         self._judge_anew()
         found = None if tip is None else self._below(tip)
-        # Where nobody signs and nothing is remembered, a tip that can be read counts, whatever it says.
+        # Without signatures and memory, any readable head counts.
         keeps = self._believes is not None or bool(self._branch) or found != tip
         if found is None or (self._is_older(found) and keeps):
             return self._known
@@ -59,7 +61,7 @@ class Belief:
         return found
 
     def lacks(self, tip: str | None) -> bool:
-        """Whether the branch, when it stands at `tip`, has lost what counts: it is gone, or was set back."""
+        """True if the branch with head `tip` has lost what counts: it was deleted or reset."""
         counts = self.newest(tip)
         if counts is None or tip == counts:
             return False
@@ -67,11 +69,11 @@ class Belief:
         return tip is None or (found is not None and self._is_older(found))
 
     def forget(self) -> None:
-        """What was remembered does not count: a person says so."""
+        """A person decided that the remembered commit does not count."""
         self._known, self._proof, self._asked = None, None, True
 
     def complaint(self, tip: str | None) -> str | None:
-        """What is wrong with the branch when it stands at `tip`; None: nothing."""
+        """What is wrong with the branch with head `tip`; None: nothing."""
         counts = self.newest(tip)
         if tip == counts:
             return None
@@ -79,28 +81,28 @@ class Belief:
             return "the branch is gone"
         commit = self._commit(tip)
         if commit is None or not self._is_whole(tip):
-            return f"its tip {tip[:12]} cannot be read, so it is a stranger's"
+            return f"its head {tip[:12]} cannot be read, so it counts as foreign"
         if self.counts(commit):
-            return f"it was set back to {tip[:12]}"
-        return f"its tip {tip[:12]} is a stranger's: it bears no signature that counts"
+            return f"it was reset to {tip[:12]}"
+        return f"its head {tip[:12]} is a foreign commit: it has no valid signature"
 
     def stamp_of(self, oid: str) -> Stamp | None:
-        """Who wrote a commit, as its own trailers have it."""
+        """The writer of a commit, according to its trailers."""
         return parse_stamp(self._store.commit(oid).trailers)
 
     def counts(self, commit: Commit) -> bool:
-        """Whether that very commit is of the branch's own writer, as far as can be told."""
+        """True if the commit is by the branch's own writer, as far as known."""
         if self._believes is None or commit.oid == self._known:
             return True
         return parse_stamp(commit.trailers) is not None and self._believes(commit)
 
     def wrote(self, oid: str) -> None:
-        """A commit of our own is the tip."""
+        """Our own commit is the head."""
         self._known, self._proof = oid, None
         self._note()
 
     def history(self, oid: str, limit: int) -> list[Commit]:
-        """At most `limit` commits from `oid` back along first parents, newest first, without what cannot be read."""
+        """At most `limit` commits from `oid` back along first parents, newest first, without unreadable ones."""
         found: list[Commit] = []
         step: str | None = oid
         for _ in range(limit):
@@ -112,7 +114,7 @@ class Belief:
         return found
 
     def adopt(self, tip: str | None) -> None:
-        """A person says that the branch counts as it is, with nothing believed in it."""
+        """A person accepts the branch as it is, without authentic commits."""
         if self._believes is not None and (tip is None or self._below(tip) is None):
             readable = [] if tip is None else self.history(tip, SEARCHED)
             self._known, self._proof, self._asked = readable[0].oid if readable else None, None, True
@@ -122,9 +124,9 @@ class Belief:
             return
         self._asked = True
         noted = self._store.remembered(self._branch) if self._branch else None
-        # The branch may have been set back already when it was fetched last: of the two the newer one counts.
+        # The branch may have been reset before the last fetch: the newer one of both counts.
         for oid in (self._before, noted):
-            found = None if oid is None else self._below(oid)  # None when the mirror has it no more
+            found = None if oid is None else self._below(oid)  # None if the mirror no longer has it
             if found is not None and not self._is_older(found):
                 self._known = found
         self._proof = None if self._known is None or self._believes is None else self._commit(self._known)
@@ -134,12 +136,12 @@ class Belief:
             self._store.remember(self._branch, self._known)
 
     def _judge_anew(self) -> None:
-        """Keys are revoked while we run."""
+        """Keys may be revoked at run time."""
         if self._proof is not None and self._believes is not None and not self._believes(self._proof):
             self._known, self._proof = None, None
 
     def _below(self, tip: str) -> str | None:
-        """The newest commit that counts, down the first parents from the tip."""
+        """The newest commit that counts, along first parents from the head."""
         step: str | None = tip
         for _ in range(SEARCHED):
             if step is None or step == self._known:
@@ -151,7 +153,7 @@ class Belief:
         return None
 
     def _commit(self, oid: str) -> Commit | None:
-        """None: it cannot be read."""
+        """None: unreadable."""
         try:
             return self._store.commit(oid)
         except Fault as fault:
@@ -170,7 +172,7 @@ class Belief:
             return None
 
     def _is_whole(self, oid: str) -> bool:
-        """Whether its files can be listed; of what our own writers signed that is known."""
+        """True if its files can be listed; known for commits signed by our own writers."""
         if self._believes is not None:
             return True
         try:

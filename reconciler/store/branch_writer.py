@@ -1,11 +1,11 @@
-"""The one writer of a branch: terms, compare-and-swap, and a history that stays small.
+"""The only writer of a branch: terms, compare-and-swap, and a bounded history.
 
-A process takes the branch with Term+1 before it writes anything, so that the tip itself is the fence: the
-push of whoever had the branch before fails from then on. What always holds:
-  * a commit of ours is only ever pushed onto the tip that it was made for;
-  * nothing changed means no commit;
-  * where commits are signed, only what is believed counts: terms, contents, and whose branch it is;
-  * a push whose outcome is unknown is settled by reading the branch, however late it lands.
+A process takes the branch with Term+1 before it writes anything, so that the head itself is the fence: pushes
+of the previous writer fail from then on. What always holds:
+  * a commit of ours is only pushed onto the head that it was made for;
+  * without a change there is no commit;
+  * with signed commits, only authentic ones count: for terms, contents, and ownership;
+  * a push with an unknown outcome is settled by reading the branch, however late it lands.
 
 Held by tests/reconciler/store/test_branch_writer.py and, with signatures,
 tests/reconciler/store/test_believed_commit.py.
@@ -31,37 +31,37 @@ from schemas.errors import Fault
 log = logging.getLogger(__name__)
 
 TAKE_OVER = "Take over"
-"""Summary of the commit that takes a term and decides nothing."""
+"""Summary of a commit that takes a term without a decision."""
 RECOVERY = f"{TAKE_OVER}, and recover what was lost"
-"""The same where the branch was lost: what it says may be older than what was done."""
-# Foreign commits on top of ours that are looked through for the last term; beyond, `at_least` is all we know.
+"""The same if the branch was lost: its content may be older than what was done."""
+# Foreign commits on top of ours searched for the last term; beyond them, only `at_least` is known.
 _LOOK_BACK = 200
-_PUSHES_REMEMBERED = 64  # more than any sensible budget for a minute
+_PUSHES_REMEMBERED = 64  # more than any sensible budget per minute
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A push was tried. COMMITTED: `oid` is the tip. UNKNOWN: the next call reads the branch and decides."""
+    """A push was tried. COMMITTED: `oid` is the head. UNKNOWN: the next call reads the branch and decides."""
 
     outcome: Outcome
     oid: str | None = None
 
     @property
     def landed(self) -> bool:
-        """True when the branch holds what was asked for."""
+        """True if the branch has the wanted content."""
         return self.outcome is Outcome.COMMITTED
 
 
 @dataclass(frozen=True, slots=True)
 class Unchanged:
-    """The branch holds these contents already; no commit was made."""
+    """The branch has this content already; no commit was made."""
 
     landed = True
 
 
 @dataclass(frozen=True, slots=True)
 class Postponed:
-    """The push budget is used up; the same call goes through at `until`."""
+    """The push budget is used up; the same call succeeds at `until`."""
 
     until: datetime
     landed = False
@@ -69,7 +69,7 @@ class Postponed:
 
 @dataclass(frozen=True, slots=True)
 class NotLeading:
-    """This process may not write; `by` is the later term's stamp, or None when `take_over` is needed."""
+    """This process may not write; `by` is the later term's stamp, or None if `take_over` is needed."""
 
     by: Stamp | None = None
     landed = False
@@ -79,19 +79,19 @@ Result = Written | Unchanged | Postponed | NotLeading
 
 
 def outcome_of(result: Result) -> str:
-    """One word for it: Committed, Conflict, Refused or Unknown of a push, else Unchanged, Postponed or NotLeading."""
+    """For a push Committed, Conflict, Refused or Unknown, else Unchanged, Postponed or NotLeading."""
     return result.outcome.value if isinstance(result, Written) else type(result).__name__
 
 
 class BranchWriter:
-    """Writes one branch for one process life; `writer` is unique to it. For one thread.
+    """Writes one branch for one process; `writer` is unique to it. For one thread.
 
-    Nothing is written before `take_over` has landed. A tip that is not ours ends the lead: with a later term
-    in it the writer is `superseded`, otherwise a stranger pushed, which is an alarm too; either way
-    `take_over` is how to go on.
+    Nothing is written before `take_over` has landed. A foreign head ends our lead: if it has a later term,
+    the writer is `superseded`, otherwise it is a stranger's push, with an alarm; in both cases `take_over` is
+    the way to continue.
     """
 
-    def __init__(  # noqa: PLR0913 - what may be left out is given by name
+    def __init__(  # noqa: PLR0913 - optional arguments are keyword-only
         self,
         store: Store,
         branch: str,
@@ -102,12 +102,12 @@ class BranchWriter:
         believes: Believes | None = None,
         remembers: bool = False,
     ) -> None:
-        """`believes` tells our own commits, of whatever process life, from strangers'; None: nothing does.
+        """`believes` recognises our own commits, of any process; None: all are believed.
 
-        `remembers`: a branch that is gone or was set back is put back as this process, or the mirror, knows it.
+        `remembers`: a deleted or reset branch is restored as this process, or the mirror, knows it.
         """
         if not is_writer(writer):
-            raise ValueError(f"{writer!r} cannot stand in a trailer; use letters, digits and ._:@/+-")
+            raise ValueError(f"{writer!r} cannot be used in a trailer; use letters, digits and ._:@/+-")
         self._store = store
         self._branch = branch_name(branch)
         remembered = self._branch if remembers else ""
@@ -119,70 +119,70 @@ class BranchWriter:
         self._by: Stamp | None = None
         self._alarms: list[str] = []
         self._tip: str | None = None
-        self._base: str | None = None  # the commit whose contents count; mostly the tip
+        self._base: str | None = None  # the commit whose content counts, usually the head
         self._files: dict[str, str] = {}
         self._epoch: Epoch | None = None
         self._term = self._seq = 0
-        self._pending: dict[str, Attempt] = {}  # pushes that may land yet, by commit
+        self._pending: dict[str, Attempt] = {}  # pushes that may still land, by commit
         self._unsettled = False
         self._pushes: deque[datetime] = deque(maxlen=_PUSHES_REMEMBERED)
         self._linear_until: datetime | None = None
         self._warned = False
         self.put_back = ""
-        """What was wrong with the branch when it was taken last, as it had lost what counts; empty: it had not."""
+        """How the branch was damaged when it was last taken over; empty: it was not."""
 
     @property
     def tip(self) -> str | None:
-        """The branch's tip as far as we know; the base of the next commit."""
+        """The branch's last known head; the base of the next commit."""
         return self._tip
 
     def blob(self, path: str) -> str | None:
-        """The id of the content that lies at that path of the tip; None: nothing does."""
+        """The blob at that path of the head; None: none."""
         return self._files.get(path)
 
     @property
     def term(self) -> int:
-        """The term we took last; 0 before the first."""
+        """The term that we last took; 0 before the first."""
         return self._term
 
     @property
     def seq(self) -> int:
-        """Number of the newest commit that we made; it never goes back in a process life."""
+        """Number of our newest commit; it never decreases within a process."""
         return self._seq
 
     @property
     def epoch(self) -> Epoch | None:
-        """How long the branch's history is since its root; None before the first take-over."""
+        """The length of the branch's history since its root; None before the first take-over."""
         return self._epoch
 
     @property
     def leading(self) -> bool:
-        """True when the branch is ours, as far as we know."""
+        """True if the branch is ours, as far as known."""
         return self._leading
 
     @property
     def superseded(self) -> bool:
-        """True when another process has a later term than ours."""
+        """True if another process has a later term."""
         return self._by is not None
 
     @property
     def alarms(self) -> tuple[str, ...]:
-        """Sentences about commits that nobody should have made, until a write after them has landed."""
+        """Sentences about foreign commits, until a later write has landed."""
         return tuple(self._alarms)
 
     @property
     def belief(self) -> Belief:
-        """What counts of the branch, also while nobody writes."""
+        """The commits of the branch that count, also without a writer."""
         return self._belief
 
     # -- taking the branch -----------------------------------------------------------------------------------
 
     def take_over(self, now: datetime, at_least: int = 0) -> Written:
-        """Take the branch with the next term: above the tip's, our last and `at_least` (one seen elsewhere).
+        """Takes the branch with the next term: above the head's, our last one and `at_least` (one seen
+        elsewhere).
 
-        Contents stay as they are, or become again what is believed; a branch that is not there begins empty.
-        Costs the number of files, once.
-        CONFLICT: somebody was faster. Raises Fault `RemoteUnreachable`.
+        The content stays, or becomes the authentic one; a missing branch starts empty. Reads the list of
+        files once. CONFLICT: another writer was faster. Raises Fault `RemoteUnreachable`.
         """
         tip = self._store.fetch([self._branch]).get(self._branch)
         base = self._belief.newest(tip)
@@ -190,7 +190,7 @@ class BranchWriter:
             self._raise_alarm(complaint)
         last = self._last_stamp(base)
         self.put_back = complaint or "" if self._belief.lacks(tip) else ""
-        is_behind = bool(self.put_back) and self._tip != base  # others may have written after what we know
+        is_behind = bool(self.put_back) and self._tip != base  # others may have written after the known state
         self._leading, self._by = False, None
         self._tip, self._base, self._pending = tip, base, {}
         self._files = self._listing(base)
@@ -203,9 +203,9 @@ class BranchWriter:
         return written
 
     def rise(self, now: datetime, above: int) -> Written | None:
-        """Take a term above that one, while the branch is ours; None when it is not, or cannot be read.
+        """Takes a term above `above`, while the branch is ours; None if it is not, or unreadable.
 
-        Where something bears a later term than the branch, and nobody has the branch, the branch lost that term.
+        If a later term is used elsewhere but no other writer has the branch, the branch lost that term.
         """
         self._unsettled = True
         if not self.settle() or not self._leading or self._tip is None:
@@ -216,14 +216,14 @@ class BranchWriter:
 
     def _listing(self, tip: str | None) -> dict[str, str]:
         entries = () if tip is None else self._store.diff(None, tip)
-        # What is no plain file gets an id that no content has, so that writing the path is a change.
+        # A non-file gets an id that no content has, so that writing the path is a change.
         return {e.path: e.oid if e.oid and e.mode == REGULAR_MODE else "" for e in entries}
 
     def _last_stamp(self, tip: str | None) -> Stamp | None:
         commits = [] if tip is None else self._belief.history(tip, _LOOK_BACK)
         stamps = [parse_stamp(commit.trailers) for commit in commits]
         if stamps and stamps[0] is None:
-            self._raise_alarm(f"its tip {commits[0].oid[:12]} has no stamp of a writer")
+            self._raise_alarm(f"its head {commits[0].oid[:12]} has no writer's stamp")
         return next((stamp for stamp in stamps if stamp is not None), None)
 
     # -- writing ---------------------------------------------------------------------------------------------
@@ -237,10 +237,10 @@ class BranchWriter:
         *,
         urgent: bool = False,
     ) -> Result:
-        """Commit what differs from the tip (None deletes a path) and push it. Costs the changes.
+        """Commits what differs from the head (None deletes a path) and pushes it. O(changes).
 
-        `intent` is the commit of `main` that the contents answer. A push beyond the budget waits, unless it
-        is urgent. After CONFLICT or NotLeading the contents are to be made anew: others wrote in between.
+        `intent` is the commit of `main` that the content covers. Beyond the budget a push waits, unless it is
+        urgent. After CONFLICT or NotLeading the content must be made again: others have written.
         """
         if not self.settled():
             return Written(Outcome.UNKNOWN)
@@ -260,14 +260,14 @@ class BranchWriter:
         written = self._write(work, now, reroot=True)
         if written.outcome is not Outcome.REFUSED:
             return written
-        # Either the server forbids what is no fast-forward, or it refuses everything: the same contents on
-        # top of the old history tell which.
+        # Either the server forbids non-fast-forward pushes, or it refuses everything: pushing the same
+        # content on the old history shows which.
         self._linear_until = now + self._settings.reroot_after
         written = self._write(work, now, reroot=False)
         if written.landed and not self._warned:
             self._warned = True
             log.warning(
-                "history kept branch=%s; the server forbids replacing it, its admin should allow that",
+                "history kept branch=%s; the server forbids rewriting it, its admin should allow that",
                 self._branch,
             )
         return written
@@ -297,7 +297,7 @@ class BranchWriter:
 
     def _push(self, attempt: Attempt, now: datetime) -> Written:
         self._pushes.append(now)
-        # Whatever comes back, a push that was sent may land later, so it stays known until another tip is.
+        # Whatever the answer, a sent push may still land, so it is remembered until the head changes.
         self._pending[attempt.oid] = attempt
         outcome = self._store.push(self._branch, attempt.oid, self._tip)
         if outcome is Outcome.COMMITTED:
@@ -320,17 +320,17 @@ class BranchWriter:
         self._base = attempt.oid
         self._belief.wrote(attempt.oid)
         self._leading, self._by = True, None
-        # They were made for the tip before: the server's compare-and-swap keeps them out from now on.
+        # They were made for the previous head: the server's compare-and-swap rejects them from now on.
         self._pending = {}
 
     # -- whose branch it is ----------------------------------------------------------------------------------
 
     def settled(self) -> bool:
-        """True when no push's outcome is open; the branch is read if one is. See `tip` for what came of it."""
+        """True if no push is unsettled; reads the branch if one is. `tip` then has the result."""
         return not self._unsettled or self.settle()
 
     def settle(self) -> bool:
-        """Read the branch and decide whose it is and what became of pushes; False when it cannot be read."""
+        """Reads the branch, decides who owns it and which pushes landed; False if it cannot be read."""
         try:
             tip = self._store.fetch([self._branch]).get(self._branch)
         except Fault as fault:
@@ -341,7 +341,7 @@ class BranchWriter:
         return True
 
     def check(self) -> bool:
-        """Judge the tip that was fetched last, without talking to the remote; True when it is ours."""
+        """Judges the last fetched head, without the remote; True if it is ours."""
         self._judge(self._store.tips().get(self._branch))
         return self._leading
 
@@ -357,13 +357,13 @@ class BranchWriter:
         if stamp is not None and stamp.term > self._term:
             self._follow(stamp)
         elif was_leading:
-            stranger = f"its tip {(tip or '')[:12]} is a stranger's"
+            stranger = f"its head {(tip or '')[:12]} is a foreign commit"
             self._raise_alarm(
                 "the branch is gone" if tip is None else self._belief.complaint(tip) or stranger
             )
 
     def _follow(self, stamp: Stamp) -> None:
-        # Once for each leader: a follower judges every commit of theirs.
+        # Once per leader: a follower judges every one of its commits.
         if self._by is None or self._by.writer != stamp.writer:
             log.info(
                 "writer superseded branch=%s term=%d by_term=%d by=%s",
@@ -372,7 +372,7 @@ class BranchWriter:
         self._by = stamp
 
     def _tell_what_is_in_the_way(self) -> None:
-        """Once: Git has no branch `a` beside `a/b`, so whoever pushes the latter keeps the former away."""
+        """Once: Git has no branch `a` beside `a/b`, so a branch `a/b` blocks the branch `a`."""
         try:
             others = self._store.in_the_way(self._branch)
         except Fault as fault:
@@ -387,8 +387,6 @@ class BranchWriter:
 
     def _raise_alarm(self, what: str) -> None:
         sentence = foreign(self._branch, what)
-        log.warning(
-            "foreign commit branch=%s what=%s; a person should protect the branch", self._branch, what
-        )
+        log.warning("foreign commit branch=%s what=%s; protect the branch", self._branch, what)
         if sentence not in self._alarms:
             self._alarms.append(sentence)

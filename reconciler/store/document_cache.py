@@ -1,9 +1,9 @@
-"""Parsed documents that survive a restart, found again by the id of the blob they came from.
+"""A persistent cache of parsed documents, by blob id.
 
-The contents are the caller's text (JSON), never anything that is executed on reading. `version` names the
-loader and the models: what another version wrote is dropped on opening, so a document is never read by rules
-it was not made by. Nothing depends on the file: a broken, locked or unwritable one costs only time, and one that
-breaks while it is open is made anew. Every content has a checksum: what a disk changed counts as not known.
+The contents are the caller's text (JSON), never executed when read. `version` identifies the loader and the
+models: entries of another version are dropped on opening, so a document is always parsed by the current
+rules. Nothing depends on the file: a broken, locked or unwritable one only costs time, and one that breaks
+while open is created again. Every entry has a checksum: one changed on disk counts as missing.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from zlib import crc32
 
 log = logging.getLogger(__name__)
 
-_MANY = 50_000  # more than these are picked from all there are
-_PORTION = 500  # SQLite allows 999 variables a statement where it was built with its old limit
+_MANY = 50_000  # for more than these, all entries are read and filtered
+_PORTION = 500  # SQLite builds may be limited to 999 variables per statement
 _MAKE = """
 CREATE TABLE IF NOT EXISTS documents (
     version TEXT NOT NULL, oid TEXT NOT NULL, content BLOB NOT NULL, PRIMARY KEY (version, oid)
@@ -27,7 +27,7 @@ CREATE TABLE IF NOT EXISTS documents (
 
 
 class DocumentCache:
-    """Blob id to document text. `path` None keeps everything in memory. For one thread."""
+    """Blob id to document text. `path` None: in memory only. For one thread."""
 
     def __init__(self, path: Path | None, version: str) -> None:
         self._path = path
@@ -35,7 +35,7 @@ class DocumentCache:
         self._database = self._open()
 
     def get_many(self, oids: Iterable[str]) -> dict[str, bytes]:
-        """Those of the documents that are known."""
+        """The cached ones among the documents."""
         found: dict[str, bytes] = {}
         wanted = dict.fromkeys(oids)
         with self._guarded():
@@ -52,13 +52,13 @@ class DocumentCache:
         return found
 
     def put_many(self, documents: Mapping[str, bytes]) -> None:
-        """Keep documents, all or none of them."""
+        """Stores documents, all or none."""
         rows = [(self._version, oid, _marked(oid, content)) for oid, content in documents.items()]
         with self._guarded(), self._database:
             self._database.executemany("INSERT OR REPLACE INTO documents VALUES (?, ?, ?)", rows)
 
     def retain(self, live: Iterable[str]) -> None:
-        """Drop the documents whose blobs are not among the live ones. Costs what is kept."""
+        """Removes documents whose blobs are not among the live ones. O(entries)."""
         with self._guarded(), self._database:
             dead = {oid for (oid,) in self._database.execute("SELECT oid FROM documents")}.difference(live)
             self._database.executemany(
@@ -66,13 +66,13 @@ class DocumentCache:
             )
 
     def drop(self, oids: Iterable[str]) -> None:
-        """Forget these documents."""
+        """Removes these documents."""
         rows = [(oid,) for oid in oids]
         with self._guarded(), self._database:
             self._database.executemany("DELETE FROM documents WHERE oid = ?", rows)
 
     def close(self) -> None:
-        """Write out and let go of the file."""
+        """Writes and closes the file."""
         self._database.close()
 
     def _open(self) -> sqlite3.Connection:
@@ -86,7 +86,7 @@ class DocumentCache:
             path.parent.mkdir(parents=True, exist_ok=True)
             return _connect(path, self._version)
         except (OSError, sqlite3.OperationalError) as error:
-            # Locked, read-only or full: the file may be good and another's, so it stays as it is.
+            # Locked, read-only or full: the file may be valid and in use, so it is left alone.
             log.warning("document cache kept in memory path=%s error=%s", path, error)
             raise _Unusable from error
         except sqlite3.DatabaseError as error:
@@ -100,14 +100,12 @@ class DocumentCache:
 
     @contextlib.contextmanager
     def _guarded(self) -> Iterator[None]:
-        """The call that meets a broken file finds or keeps nothing; the next one has a working cache."""
+        """The call that meets a broken file reads or stores nothing; the next one has a working cache."""
         try:
             yield
         except (sqlite3.Error, _Broken) as error:
             log.warning("document cache reopened path=%s error=%s", self._path, error)
-            damaged = (
-                isinstance(error, _Broken) or type(error) is sqlite3.DatabaseError
-            )  # what a full disk is not
+            damaged = isinstance(error, _Broken) or type(error) is sqlite3.DatabaseError  # unlike a full disk
             self._database.close()
             if damaged and self._path is not None:
                 with contextlib.suppress(OSError):
@@ -115,30 +113,31 @@ class DocumentCache:
             self._database = self._open()
 
 
-class _Broken(Exception):  # noqa: N818 - not an error to anybody outside: the cache is then made anew
+class _Broken(Exception):  # noqa: N818 - not an error outside: the cache is then created again
     pass
 
 
 def _marked(oid: str, content: bytes) -> bytes:
-    """SQLite notices no flipped bit inside of a value, and a wrong document must never be taken for a right one."""
+    """SQLite does not detect a flipped bit in a value, and a wrong document must never be returned."""
     return crc32(oid.encode() + content).to_bytes(4, "big") + content
 
 
 def _checked(oid: str, marked: object) -> bytes:
     content = marked[4:] if isinstance(marked, bytes) else b""
     if _marked(oid, content) != marked:
-        raise _Broken(f"the content of {oid} is another one")
+        raise _Broken(f"the content of {oid} changed")
     return content
 
 
-class _Unusable(Exception):  # noqa: N818 - not an error to anybody outside: the cache is then in memory
+class _Unusable(Exception):  # noqa: N818 - not an error outside: the cache is then in memory
     pass
 
 
 def _connect(path: Path | None, version: str) -> sqlite3.Connection:
     database = sqlite3.connect(":memory:" if path is None else path, timeout=1, check_same_thread=False)
     try:
-        # Losing the last writes in a power cut costs time only; waiting for the disk costs every cycle.
+        # Losing the last writes in a power failure only costs time; waiting for the disk would slow every
+        # cycle.
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = OFF")
         with database:

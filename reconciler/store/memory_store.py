@@ -1,9 +1,8 @@
-"""The store in memory: the twin of `reconciler.store.git.git_store` for tests and simulations.
+"""The store in memory: the counterpart of `reconciler.store.git.git_store` for tests and simulations.
 
-Blobs have git's own ids; commits have ids made from all that they say. What the network can do to a push or
-a fetch is done by a hook on the shared remote: it is asked before and after each, and its answer (or what it
-raises) is what happens. Costs the number of files for each commit: it is meant for thousands, not for
-millions.
+Blobs have git's ids; commits have ids derived from their content. Network faults of a push or fetch come from
+a hook on the shared remote: it is called before and after each, and its result (or exception) decides. Each
+commit costs O(files): for thousands, not millions.
 
 Held by tests/contract/test_store_contract.py, like the Git driver.
 """
@@ -23,18 +22,18 @@ from schemas.errors import Fault
 
 
 class Fate(Enum):
-    """What a hook lets happen to the operation it is asked about."""
+    """The hook's decision about an operation."""
 
     PASS = "Pass"  # noqa: S105 - no password
-    REFUSE = "Refuse"  # the server says no; for a fetch: the remote is away
-    LOSE = "Lose"  # a push is lost on its way, and the store knows nothing
-    DELAY = "Delay"  # a push is under way still, and the store knows nothing: see MemoryRemote.land
-    HIDE = "Hide"  # asked after a push: it happened, but the answer is lost
+    REFUSE = "Refuse"  # the server refuses; for a fetch: the remote is unreachable
+    LOSE = "Lose"  # a push is lost, with an unknown outcome
+    DELAY = "Delay"  # a push is delayed, with an unknown outcome: see MemoryRemote.land
+    HIDE = "Hide"  # after a push: it succeeded, but the answer is lost
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One talk with the remote, before or after it happens; `branch`, `new` and `expected` are a push's."""
+    """One contact with the remote, before or after it; `branch`, `new` and `expected` are for a push."""
 
     kind: str  # "fetch" or "push"
     when: str  # "before" or "after"
@@ -59,7 +58,7 @@ class _Stored:
 
 @dataclass(slots=True)
 class MemoryRemote:
-    """The shared side: branches and objects. `forbids_rewinds` is receive.denyNonFastForwards."""
+    """The shared remote: branches and objects. `forbids_rewinds` is receive.denyNonFastForwards."""
 
     hook: Hook = pass_all
     down: bool = False
@@ -68,15 +67,15 @@ class MemoryRemote:
     blobs: dict[str, bytes] = field(default_factory=dict)
     commits: dict[str, _Stored] = field(default_factory=dict)
     delayed: list[Operation] = field(default_factory=list)
-    too_large: set[str] = field(default_factory=set)  # commits that no store reads
+    too_large: set[str] = field(default_factory=set)  # commits too large for any store
 
     def land(self) -> list[Outcome]:
-        """Let the delayed pushes arrive now, oldest first, and tell what became of them."""
+        """Delivers the delayed pushes now, oldest first, and returns their outcomes."""
         arriving, self.delayed = self.delayed, []
         return [self.move(push) for push in arriving]
 
     def move(self, push: Operation) -> Outcome:
-        """The compare-and-swap itself, as the server does it."""
+        """The compare-and-swap on the server."""
         assert push.branch is not None
         assert push.new is not None
         tip = self.tips.get(push.branch)
@@ -92,7 +91,7 @@ class MemoryRemote:
         return Outcome.COMMITTED
 
     def descends(self, new: str, old: str) -> bool:
-        """True when `old` is `new` or among its ancestors."""
+        """True if `old` is `new` or one of its ancestors."""
         todo, seen = [new], set()
         while todo:
             oid = todo.pop()
@@ -104,7 +103,7 @@ class MemoryRemote:
         return False
 
     def history(self, oid: str) -> set[str]:
-        """A commit and everything that it was built on."""
+        """A commit and all its ancestors."""
         todo, seen = [oid], set[str]()
         while todo:
             step = todo.pop()
@@ -114,12 +113,12 @@ class MemoryRemote:
         return seen
 
     def delete(self, branch: str) -> None:
-        """Remove a branch, as a person would at the server."""
+        """Deletes a branch, as a person would at the server."""
         self.tips.pop(branch, None)
 
 
 class MemoryStore:
-    """`port.Store` on a `MemoryRemote`; several stores share one remote, each signs with its own key if any."""
+    """`port.Store` on a `MemoryRemote`; several stores share one remote, each with its own key if any."""
 
     def __init__(self, remote: MemoryRemote, sign: Sign | None = None) -> None:
         self._remote = remote
@@ -158,19 +157,19 @@ class MemoryStore:
         return dict(self._tips)
 
     def alarms(self) -> Sequence[str]:
-        """Always none: nothing malformed can be put into the memory remote."""
+        """Always empty: nothing malformed can be in the memory remote."""
         return []
 
     def commit(self, oid: str) -> Commit:
         """See `port.Store.commit`."""
         found = self._stored(oid).commit
         if oid in self._remote.too_large:
-            raise Fault(f"commit {oid} is not read; rewrite the branch", "TooLarge")
+            raise Fault(f"commit {oid} is too large; rewrite the branch", "TooLarge")
         return found
 
     def _stored(self, oid: str) -> _Stored:
         if git_names.full_oid(oid) not in self._known:
-            raise Fault(f"the store has no commit {oid}; fetch the branch that holds it", "CorruptObjects")
+            raise Fault(f"the store has no commit {oid}; fetch the branch that contains it", "CorruptObjects")
         return self._remote.commits[oid]
 
     def log(self, oid: str, limit: int) -> Sequence[Commit]:
@@ -212,14 +211,14 @@ class MemoryStore:
         return sorted(common.difference(*below))
 
     def keep(self, oid: str) -> bool:
-        """See `port.Store.keep`; here nothing is ever dropped."""
+        """See `port.Store.keep`; nothing is ever dropped here."""
         if git_names.full_oid(oid) not in self._remote.commits:
             return False
         self._learn(oid)
         return True
 
     def remember(self, branch: str, oid: str) -> None:
-        """See `port.Store.remember`; here nothing outlives the store."""
+        """See `port.Store.remember`; nothing outlives the store here."""
         self._remembered[git_names.branch_name(branch)] = git_names.full_oid(oid)
 
     def remembered(self, branch: str) -> str | None:
@@ -227,7 +226,7 @@ class MemoryStore:
         return self._remembered.get(branch)
 
     def mended(self) -> Sequence[str]:
-        """Always none: memory is not damaged."""
+        """Always empty: memory is not damaged."""
         return ()
 
     def diff(self, old: str | None, new: str) -> Sequence[Entry]:
@@ -248,7 +247,7 @@ class MemoryStore:
 
     def _blob(self, oid: str) -> bytes:
         if git_names.full_oid(oid) not in self._remote.blobs:
-            raise Fault(f"the store has no blob {oid}; fetch the branch that holds it", "CorruptObjects")
+            raise Fault(f"the store has no blob {oid}; fetch the branch that contains it", "CorruptObjects")
         return self._remote.blobs[oid]
 
     def read_path(self, commit: str, path: str) -> bytes | None:
@@ -312,7 +311,7 @@ class MemoryStore:
         return git_names.in_the_way(branch, self._remote.tips)
 
     def close(self) -> None:
-        """Nothing to end."""
+        """Does nothing."""
 
 
 def _entry(path: str, files: Mapping[str, tuple[int, str]]) -> Entry:
@@ -323,7 +322,7 @@ def _entry(path: str, files: Mapping[str, tuple[int, str]]) -> Entry:
 
 
 def _make_room(files: dict[str, tuple[int, str]], changes: Mapping[str, bytes | None]) -> None:
-    """Take out what is deleted, and files and folders whose name a new file or folder takes, as git does."""
+    """Removes deleted paths, and files and folders replaced by a new one of the same name, as git does."""
     for path, content in changes.items():
         if path in files and content is None:
             del files[path]
@@ -334,7 +333,7 @@ def _make_room(files: dict[str, tuple[int, str]], changes: Mapping[str, bytes | 
 
 
 def _payload(draft: Draft) -> bytes:
-    """All that a commit says; git would have a commit object here."""
+    """The whole content of a commit, in place of a commit object."""
     changes = sorted((path, None if text is None else blob_oid(text)) for path, text in draft.changes.items())
     people = (draft.author, draft.committer or draft.author)
     said = (draft.base, draft.parent, draft.message, people, int(draft.at.timestamp()), changes)

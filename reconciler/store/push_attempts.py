@@ -1,4 +1,4 @@
-"""What a writer of a branch is about to push, and what it says when somebody is in its way. Pure.
+"""What a branch's writer is about to push, and its messages about obstacles. Pure.
 
 Held by tests/reconciler/store/test_branch_writer.py.
 """
@@ -16,17 +16,17 @@ _NAMES_TOLD = 3
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What one call of `write` asks for, as far as it changes anything."""
+    """The effective part of one `write`."""
 
     changes: Mapping[str, bytes | None]
-    files: Mapping[str, str | None]  # the blob ids that the changes leave; None: gone
+    files: Mapping[str, str | None]  # the resulting blob ids; None: deleted
     intent: str | None
     summary: str
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A commit of ours that is, or may yet become, the tip."""
+    """A commit of ours that is, or may become, the head."""
 
     oid: str
     term: int
@@ -35,18 +35,18 @@ class Attempt:
 
 
 def blocked(branch: str, others: Sequence[str]) -> str:
-    """That the branch cannot be made beside others; Git has no branch `a` beside `a/b`."""
+    """The message that the branch cannot exist beside others; Git has no branch `a` beside `a/b`."""
     shown = ", ".join(name if is_branch(name) else ascii(name) for name in others[:_NAMES_TOLD])
     more = f" and {len(others) - _NAMES_TOLD} more" if len(others) > _NAMES_TOLD else ""
     return (
-        f"branch {branch}: it is gone and cannot be made again, as {shown}{more} stands in its way; delete "
-        "that branch, and protect egs and egs/** so that only machines make branches there"
+        f"branch {branch}: it was deleted and cannot be created again, because {shown}{more} exists; delete "
+        "that branch, and protect egs and egs/** so that only machines create branches there"
     )
 
 
 def foreign(branch: str, what: str) -> str:
-    """That the branch bears what its writer did not put there."""
+    """The message that the branch has a foreign commit."""
     return (
         f"branch {branch}: {what}; only the controller may push there, so protect the branch. "
-        "Its contents are written anew after the next take-over"
+        "Its content is written again after the next take-over"
     )

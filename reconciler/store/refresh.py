@@ -1,4 +1,4 @@
-"""Bring branches from the remote, or go on with what is known of them."""
+"""Fetches branches from the remote, or continues with the known ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ log = logging.getLogger(__name__)
 
 
 def fetched(store: Store, patterns: Sequence[str]) -> bool:
-    """False when the remote cannot be reached."""
+    """False if the remote is unreachable."""
     try:
         store.fetch(patterns)
     except Fault as fault:

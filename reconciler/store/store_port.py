@@ -1,10 +1,10 @@
-"""What the rest of the project needs of Git, and nothing else.
+"""What the project needs of Git, and nothing else.
 
-Two drivers hold this port: `reconciler.store.git.git_store.GitStore` (a bare mirror of a remote) and
-`reconciler.store.memory_store.MemoryStore` (its twin for tests); one contract suite runs on both. No driver ever
-makes a work tree: files are read from the object store and commits are written straight into it.
+Two drivers implement this port: `reconciler.store.git.git_store.GitStore` (a bare mirror of a remote) and
+`reconciler.store.memory_store.MemoryStore` (for tests); one contract suite runs on both. No driver uses a
+work tree: files are read from the object store and commits are written straight into it.
 
-Words: an `oid` is a full hexadecimal object id; a `branch` is a name below `refs/heads/`; a `path` is a
+Terms: an `oid` is a full hexadecimal object id; a `branch` is a name below `refs/heads/`; a `path` is a
 slash-separated name inside a tree.
 """
 
@@ -18,24 +18,25 @@ from typing import Protocol
 
 REGULAR_MODE = 0o100644
 BEFORE = "before"
-"""In a draft's `base` and `parent`: the draft before it in the same `Store.write_all`. No object has this id."""
+"""In a draft's `base` and `parent`: the previous draft in the same `Store.write_all`. No object has this id.
+"""
 
 
 class Outcome(Enum):
-    """How a push ended, told by reading the branch again and never by an error's text."""
+    """A push's outcome, found by reading the branch again and never from an error's text."""
 
     COMMITTED = "Committed"
-    CONFLICT = "Conflict"  # somebody else's commit is the tip now
-    REFUSED = "Refused"  # the tip is as expected, the server said no
+    CONFLICT = "Conflict"  # another commit is the head now
+    REFUSED = "Refused"  # the head is as expected, the server refused
     UNKNOWN = "Unknown"  # the server did not answer: the next read decides
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One path that differs between two commits; `oid` None: it is gone.
+    """One path that differs between two commits; `oid` None: deleted.
 
-    Modes other than 100644 (executables, symlinks, submodules) are handed out as they are, never followed;
-    it is the reader's case to refuse them.
+    Modes other than 100644 (executables, symlinks, submodules) are returned as they are, never followed; the
+    reader refuses them.
     """
 
     path: str
@@ -53,7 +54,7 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A commit's own facts; `trailers` are the `Key: value` lines that end its message."""
+    """A commit's metadata; `trailers` are the `Key: value` lines at the end of its message."""
 
     oid: str
     parents: tuple[str, ...]
@@ -61,18 +62,18 @@ class Commit:
     at: datetime
     message: str
     trailers: Mapping[str, str]
-    signature: str = ""  # as it stands in the commit, armoured; empty: unsigned
-    payload: bytes = b""  # what was signed: the commit without its signature; empty for an unsigned one
+    signature: str = ""  # armoured, as in the commit; empty: unsigned
+    payload: bytes = b""  # the signed bytes: the commit without its signature; empty for an unsigned one
     committer: Person = Person("", "")
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A commit to be written: `changes` on top of the tree of `base` (None: an empty tree).
+    """A commit to write: `changes` on top of the tree of `base` (None: an empty tree).
 
-    A value of None deletes that path. `parent` None makes a root commit, which with `base` set is a re-root:
-    the same tree without its history. Where both are `BEFORE` it is built on the draft before it (`chain`).
-    `committer` None: the author is.
+    A value of None deletes that path. `parent` None makes a root commit; with `base` set this is a re-root:
+    the same tree without its history. If both are `BEFORE` it builds on the previous draft (`chain`).
+    `committer` None: the author.
     """
 
     changes: Mapping[str, bytes | None]
@@ -85,14 +86,14 @@ class Draft:
 
     @property
     def follows(self) -> bool:
-        """Whether it is built on the draft before it. ValueError when it is half of each."""
+        """True if it builds on the previous draft. ValueError if only one of `base` and `parent` says so."""
         if (self.base == BEFORE) != (self.parent == BEFORE):
-            raise ValueError("base and parent are both the draft before, or neither is")
+            raise ValueError("base and parent must both be BEFORE, or neither")
         return self.parent == BEFORE
 
 
 def chain(tip: str | None, drafts: Iterable[Draft]) -> list[Draft]:
-    """The drafts one after the other, the first on `tip` (None: it is a root), for `Store.write_all`."""
+    """The drafts in sequence, the first on `tip` (None: as a root), for `Store.write_all`."""
     return [
         replace(draft, base=BEFORE if number else tip, parent=BEFORE if number else tip)
         for number, draft in enumerate(drafts)
@@ -100,7 +101,7 @@ def chain(tip: str | None, drafts: Iterable[Draft]) -> list[Draft]:
 
 
 def heads(drafts: Sequence[Draft]) -> list[int]:
-    """For each draft the number of the one that its chain begins with. ValueError when the first follows one."""
+    """For each draft the index of its chain's first draft. ValueError if the first draft follows another."""
     found: list[int] = []
     for number, draft in enumerate(drafts):
         if draft.follows and not found:
@@ -110,11 +111,11 @@ def heads(drafts: Sequence[Draft]) -> list[int]:
 
 
 Sign = Callable[[bytes], str]
-"""Gives the armoured signature of a commit's bytes, as git's own header has it."""
+"""Returns the armoured signature of a commit's bytes, as in git's header."""
 
 
 class Contents(Protocol):
-    """What reading documents needs of a store; see `Store` for each."""
+    """The part of a store needed to read documents; see `Store`."""
 
     def diff(self, old: str | None, new: str) -> Sequence[Entry]:
         """Paths that differ, sorted."""
@@ -127,97 +128,101 @@ class Contents(Protocol):
 
 
 class Store(Protocol):
-    """Reads are of what was fetched last; only `fetch` and `push` talk to the remote.
+    """Reads use what was last fetched; only `fetch` and `push` talk to the remote.
 
-    Any method may raise `schemas.errors.Fault` (reasons `RemoteUnreachable`, `CorruptObjects`,
-    `GitFailed`); none of their texts holds a credential.
+    Any method may raise `schemas.errors.Fault` (reasons `RemoteUnreachable`, `CorruptObjects`, `GitFailed`),
+    never with a credential in its text.
     """
 
     def fetch(self, patterns: Sequence[str]) -> Mapping[str, str]:
-        """Bring every remote branch that matches a pattern (`main`, `egs/agents/*/*`) and give their tips.
+        """Fetches every remote branch that matches a pattern (`main`, `egs/agents/*/*`) and returns their
+        heads.
 
-        A branch that is gone at the remote is absent. A branch whose new objects fail Git's own check keeps
-        its last good tip and is named by `alarms()`; the other branches still arrive.
+        A branch deleted at the remote is absent. A branch whose new objects fail Git's own check keeps its
+        last good head and is listed by `alarms()`; the other branches still arrive.
         """
 
     def tips(self) -> Mapping[str, str]:
-        """Tips as of the last fetch or push, without talking to the remote."""
+        """Heads as of the last fetch or push, without the remote."""
 
     def alarms(self) -> Sequence[str]:
-        """One sentence for each branch that the last fetch refused."""
+        """One sentence per branch that the last fetch refused."""
 
     def commit(self, oid: str) -> Commit:
-        """The facts of one commit."""
+        """The metadata of one commit."""
 
     def log(self, oid: str, limit: int) -> Sequence[Commit]:
         """At most `limit` commits from `oid` back along first parents, newest first."""
 
     def parent(self, oid: str) -> str | None:
-        """A commit's first parent, also where the commit itself is too large to be read; None: it has none."""
+        """A commit's first parent, even if the commit is too large to read; None: it has none."""
 
     def is_ancestor(self, old: str, new: str) -> bool:
-        """True when `new` was built on `old` (or is `old`)."""
+        """True if `old` is `new` or an ancestor of it."""
 
     def last_change(self, commit: str, path: str) -> str | None:
-        """The last of a commit's first parents (or itself) that changed a path against its own; None: none ever did.
+        """The last commit along first parents that changed a path; None: none did.
 
-        What happened to a folder of that name counts too. Costs the commits back to it.
+        Changes of a folder of that name count too. Reads the commits back to it.
         """
 
     def merge_bases(self, one: str, other: str) -> Sequence[str]:
-        """Every commit that both were built on and that no other such commit was built on, sorted.
+        """The best common ancestors (none an ancestor of another), sorted.
 
-        None without a common history; several after merges criss-cross, of which none is the true one.
+        Empty without a common history; several after criss-cross merges.
         """
 
     def keep(self, oid: str) -> bool:
-        """Keep a commit readable that no branch may lead to any more; brought if the remote still has it.
+        """Keeps a commit readable even if no branch contains it; fetched if the remote still has it.
 
-        False: nobody has it. The commit that was kept before is let go.
+        False: unavailable. The commit kept before is released.
         """
 
     def remember(self, branch: str, oid: str) -> None:
-        """Keep that commit as the newest that counted of a branch, also when the branch goes; for the next process too.
+        """Remembers that commit as the newest that counted of a branch, even if the branch goes; for later
+        processes too.
 
-        One commit of each branch; what was remembered before is let go. Costs no git process.
+        One commit per branch, replacing the previous one. Costs no git process.
         """
 
     def remembered(self, branch: str) -> str | None:
-        """What this process, or one before it with the same mirror, remembered of that branch; it may be gone."""
+        """The commit remembered for that branch by this or an earlier process with the same mirror; it may be
+        gone.
+        """
 
     def mended(self) -> Sequence[str]:
-        """A sentence for each thing of its own that the store made anew since this was asked last."""
+        """A sentence for each repair that the store made to itself since the last call."""
 
     def diff(self, old: str | None, new: str) -> Sequence[Entry]:
-        """Paths that differ, sorted; from nothing when `old` is None. Costs what changed, not what exists."""
+        """Paths that differ, sorted; all paths if `old` is None. O(differences), not O(files)."""
 
     def sizes(self, oids: Iterable[str]) -> Mapping[str, int]:
         """Sizes in bytes, without reading the blobs."""
 
     def read(self, oids: Iterable[str]) -> Mapping[str, bytes]:
-        """Contents of blobs; one round for all of them."""
+        """Contents of blobs, in one round."""
 
     def read_path(self, commit: str, path: str) -> bytes | None:
         """One file's content at a commit, or None."""
 
     def write(self, draft: Draft) -> str:
-        """Write a commit locally and give its oid; nothing is visible to others before `push`."""
+        """Writes a commit locally and returns its oid; others see nothing before `push`."""
 
     def write_all(self, drafts: Sequence[Draft]) -> list[str]:
-        """Write commits locally in one go and give their oids in the same order; none is written when one is refused.
+        """Writes commits locally and returns their oids in order; none is written if one is refused.
 
-        Drafts that are built on the one before (`chain`) cost no process each. Of what is not pushed yet the store
-        keeps the 64 newest chains readable.
+        Drafts that build on the previous one (`chain`) cost no process each. The store keeps the 64 newest
+        unpushed chains readable.
         """
 
     def push(self, branch: str, new: str, expected: str | None) -> Outcome:
-        """Compare-and-swap: move `branch` to `new` only if its tip is `expected` (None: it must not exist).
+        """Compare-and-swap: moves `branch` to `new` only if its head is `expected` (None: it must not exist).
 
-        Moves that are no fast-forward (re-roots) go the same way.
+        Also for moves that are not fast-forward (re-roots).
         """
 
     def in_the_way(self, branch: str) -> Sequence[str]:
-        """Branches of the remote beside whose names none of this name can be made (`a` beside `a/b`)."""
+        """Branches of the remote that prevent a branch of this name (`a` beside `a/b`)."""
 
     def close(self) -> None:
-        """End helper processes; the store is not used afterwards."""
+        """Ends helper processes; the store is not used afterwards."""

@@ -1,9 +1,9 @@
-"""The `Key: value` lines that end a machine's commit, and what they say. Pure.
+"""The `Key: value` lines at the end of a machine's commit. Pure.
 
-`Writer` is unique per process life, `Term` grows by one with every take-over, `Seq` with every attempt
-inside a term, `Intent` is the commit of `main` that the contents answer. `Epoch` tells when the history was
-rooted last, how many commits and how many bytes of contents it has had since: a restarted writer reads it
-instead of walking back.
+`Writer` is unique per process, `Term` grows by one with every take-over, `Seq` with every attempt inside a
+term, `Intent` is the commit of `main` that the content covers. `Epoch` says when the history was last
+re-rooted, and how many commits and bytes it has had since: a restarted writer reads it instead of walking
+back.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ _INSTANT = "%Y-%m-%dT%H:%M:%SZ"
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """A history since its root: its first instant, and commits and bytes of contents written since."""
+    """A history since its root: its first time, and commits and bytes written since."""
 
     since: datetime
     commits: int = 0
     written_bytes: int = 0
 
     def grown(self, written_bytes: int) -> Epoch:
-        """The same history with one commit more."""
+        """The same history with one more commit."""
         return Epoch(self.since, self.commits + 1, self.written_bytes + written_bytes)
 
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """Who wrote a commit, and as what."""
+    """The writer of a commit, with term and sequence number."""
 
     writer: str
     term: int
@@ -48,7 +48,7 @@ class Stamp:
 def parse_trailers(message: str) -> Mapping[str, str]:
     """The trailers of a commit message: its last paragraph, if every line of it is one.
 
-    The first paragraph is the subject and never trailers; of a repeated key the last value counts.
+    The first paragraph is the subject, never trailers; of a repeated key the last value counts.
     """
     paragraphs = message.rstrip("\n").split("\n\n")
     matches = [_LINE.fullmatch(line) for line in paragraphs[-1].split("\n")]
@@ -58,12 +58,12 @@ def parse_trailers(message: str) -> Mapping[str, str]:
 
 
 def is_writer(name: str) -> bool:
-    """True when the name can stand in a trailer and be read back."""
+    """True if the name can be used in a trailer and read back."""
     return _WRITER.fullmatch(name) is not None
 
 
 def parse_stamp(trailers: Mapping[str, str]) -> Stamp | None:
-    """The stamp, or None when a trailer is absent or says nothing that a writer of ours would."""
+    """The stamp, or None if a trailer is missing or invalid."""
     writer, term, seq = (trailers.get(key, "") for key in ("Writer", "Term", "Seq"))
     if not (is_writer(writer) and _NUMBER.fullmatch(term) and _NUMBER.fullmatch(seq)):
         return None
@@ -84,7 +84,7 @@ def _parse_epoch(text: str) -> Epoch | None:
 
 
 def message(summary: str, stamp: Stamp) -> str:
-    """A commit message of the summary and the stamp's trailers."""
+    """A commit message with the summary and the stamp's trailers."""
     lines = [f"Writer: {stamp.writer}", f"Term: {stamp.term}", f"Seq: {stamp.seq}"]
     if stamp.intent is not None:
         lines.append(f"Intent: {stamp.intent}")

@@ -1,4 +1,4 @@
-"""What a branch's writer decides before it acts: what changes, whether to push now, when to re-root. Pure."""
+"""A branch writer's decisions: what changes, whether to push now, when to re-root. Pure."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ _MINUTE = timedelta(minutes=1)
 class WriterSettings:
     """How often a branch may be pushed and how long its history may grow."""
 
-    # Forges advise at most 6 pushes a minute and repository; people need some of them. None: no bound.
+    # Forges recommend at most 6 pushes per minute and repository; people need some of them. None: no limit.
     pushes_per_minute: int | None = 2
     # A day of one commit a minute with 50 of 10,000 files changed packs into about 25 MB: a clone in seconds.
     reroot_after: timedelta = timedelta(days=1)
-    reroot_commits: int = 1000  # what a reader walks back at most, and a forge shows without paging for long
+    reroot_commits: int = 1000  # what a reader walks at most, and a forge shows without much paging
     reroot_bytes: int = 32_000_000  # bytes of contents written; keeps the branch small when files are large
 
 
 def changed(
     files: Mapping[str, str], changes: Mapping[str, bytes | None]
 ) -> tuple[dict[str, bytes | None], dict[str, str | None]]:
-    """The changes that change something, and the blob ids (None: gone) that they leave. Costs the changes."""
+    """The effective changes, and the resulting blob ids (None: deleted). O(changes)."""
     oids = {path: None if content is None else blob_oid(content) for path, content in changes.items()}
     moved = {path: oid for path, oid in oids.items() if files.get(path) != oid}
     return {path: changes[path] for path in moved}, moved
 
 
 def postponed_until(pushes: Sequence[datetime], now: datetime, per_minute: int | None) -> datetime | None:
-    """The instant from which the budget allows a push, or None when it does now."""
+    """When the budget allows the next push; None: now."""
     if per_minute is None:
         return None
     recent = [at for at in pushes if at > now - _MINUTE]
@@ -42,7 +42,7 @@ def postponed_until(pushes: Sequence[datetime], now: datetime, per_minute: int |
 
 
 def reroot_due(epoch: Epoch, now: datetime, settings: WriterSettings) -> bool:
-    """True when the history since its root is old, long or large enough to be left behind."""
+    """True if the history since its root is old, long or large enough to be dropped."""
     return (
         now - epoch.since >= settings.reroot_after
         or epoch.commits >= settings.reroot_commits

@@ -1,1 +1,1 @@
-"""Messages to people about events: what goes where and when, and the one door to apprise."""
+"""Messages to people about events: what goes where and when; the only user of apprise."""

@@ -1,6 +1,6 @@
-"""Events on their way into clusters, where a slice's people look: which cluster, and what is still to be told.
+"""Events to be written into clusters, where users look: which cluster, and which are still pending.
 
-A note has the same key however often it is told, so that telling again after a crash tells nothing twice.
+A note always has the same key, so that writing it again after a crash has no effect.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from schemas.reading.units import format_instant
 from schemas.status.gpr_status import HOLDING, GPRStatus
 
 MOST_KEPT = 500
-"""Notes that wait for one cluster; of more the oldest are dropped: the status branch has them all."""
+"""Pending notes of one cluster; beyond it the oldest are dropped: the status branch has them all."""
 TOLD_AGAIN = timedelta(hours=1)
-"""Marks that are not older are told again by whoever takes over: the one before may have died in between."""
+"""A new leader writes newer marks again: the previous leader may have died before writing them."""
 
 
 class ClusterNotes:
-    """Notes that wait for their clusters. One owner."""
+    """Notes pending for their clusters. One owner."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, tuple[Note, ...]] = {}
         self._term = 0
 
     def post(self, events: Iterable[Event], term: int, wanted: Wanted, facts: Facts) -> None:
-        """Put these events up, and at the begin of a term what the one before may have left untold."""
+        """Adds these events, and at the beginning of a term what the previous leader may have left pending."""
         if term != self._term:
             self._term = term
             events = (*recent_marks(facts), *events)
@@ -41,17 +41,17 @@ class ClusterNotes:
                 self._waiting[cluster] = waiting[-MOST_KEPT:]
 
     def waiting(self, clusters: Collection[str]) -> dict[str, tuple[Note, ...]]:
-        """What these clusters have not heard yet."""
+        """The notes pending for these clusters."""
         return {name: notes for name, notes in self._waiting.items() if name in clusters and notes}
 
     def told(self, clusters: Iterable[str]) -> None:
-        """These clusters have heard everything."""
+        """These clusters have all their notes."""
         for name in clusters:
             self._waiting.pop(name, None)
 
 
 def cluster_of(event: Event, wanted: Wanted, facts: Facts) -> str | None:
-    """The managed cluster whose people an event concerns; None when it concerns none."""
+    """The managed cluster whose users an event concerns; None if none."""
     if not (event.request or event.slice or event.node):
         return None
     status = facts.requests.get(event.request)
@@ -85,7 +85,7 @@ def note_of(event: Event, facts: Facts) -> Note:
 
 
 def recent_marks(facts: Facts) -> list[Event]:
-    """The marks of running requests that were committed a short while ago."""
+    """The marks of running requests that were committed recently."""
     return [
         Event(mark.at, MARKS[mark.percent], mark_text(key, mark.percent), key)
         for key, status in sorted(live(facts.requests).items())

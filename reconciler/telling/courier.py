@@ -1,8 +1,8 @@
-"""Carries messages to the services, each in a thread of its own: the one door to apprise.
+"""Sends messages to the services, each in a thread of its own; the only user of apprise.
 
-A service that hangs holds up nobody: it is waited for a while, counts as failed then, and is not tried again before its
-thread has ended. What came back is one word of ours; what a service or apprise says may hold an address and is told
-nowhere.
+A hanging service blocks nothing: its delivery times out and counts as failed, and is not tried again before
+its thread has ended. The result is one of our own terms; texts of a service or of apprise may contain an
+address and are never shown.
 
 Held by tests/reconciler/telling/test_courier.py.
 """
@@ -24,34 +24,34 @@ from reconciler.telling.messages import Message
 from reconciler.telling.route_secrets import Address
 
 PATIENCE = timedelta(minutes=1)
-"""How long a delivery may take; services answer within seconds."""
+"""Timeout of a delivery; services answer within seconds."""
 MOST_AT_ONCE = 16
-"""Deliveries under way that are waited for; those beyond wait for the next look."""
+"""Concurrent deliveries that are waited for; the rest waits for the next call."""
 MOST_HANGING = 64
-"""Threads that nobody waits for any more; with so many nothing new is begun."""
+"""Timed-out threads; with this many, no new delivery begins."""
 READ_S = 10.0
-"""Seconds that a service may take for an answer; apprise's own 4 are few for a busy one."""
+"""Read timeout in seconds; apprise's own 4 are too short for a busy service."""
 HEADER = "Egs-Delivery"
-"""Under this name a delivery's id goes along, where the service takes headers: webhooks and mail do."""
+"""The header with the delivery's id, for services that take headers: webhooks and mail."""
 THREAD = "courier-"
-"""How names of our threads begin."""
+"""Prefix of our threads' names."""
 _BELOW = ("urllib3", "requests", "httpx", "httpcore", "paho", "slixmpp")
 FIELD = "delivery"
-"""And under this one in the body of webhooks."""
+"""The field with it in the body of webhooks."""
 
 
 class Answer(StrEnum):
-    """What came of a delivery."""
+    """The result of a delivery."""
 
     DELIVERED = "Delivered"
-    REFUSED = "ServiceRefused"  # or it could not be reached: apprise does not tell
+    REFUSED = "ServiceRefused"  # or unreachable: apprise does not distinguish them
     TIMED_OUT = "ServiceTimedOut"
     UNUSABLE = "AddressUnusable"
 
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """A message on its way."""
+    """A message being sent."""
 
     id: str
     message: Message
@@ -59,16 +59,16 @@ class Parcel:
 
 
 class Carrier(Protocol):
-    """Takes parcels, and tells later what became of them."""
+    """Sends parcels, and later returns their results."""
 
     def send(self, parcel: Parcel, now: datetime) -> bool:
-        """Begin; False: it is too busy, and the parcel is to be given again later."""
+        """Starts a delivery; False: too busy, try again later."""
 
     def returned(self, now: datetime) -> Mapping[str, Answer]:
-        """What became known since the last call, by the parcel's id."""
+        """Results since the last call, by the parcel's id."""
 
     def finish(self) -> None:
-        """Wait for what is under way, as long as it is waited for at all."""
+        """Waits for running deliveries, up to their timeout."""
 
 
 @dataclass(slots=True)
@@ -80,15 +80,16 @@ class _Errand:
 
 @dataclass(slots=True)
 class Courier:
-    """The real carrier. One owner; its threads only leave their answers."""
+    """The real carrier. One owner; its threads only store their results."""
 
     _out: dict[str, _Errand] = field(default_factory=dict)
-    _hanging: dict[str, Thread] = field(default_factory=dict)  # waited for no more
-    _arrived: dict[str, set[str]] = field(default_factory=dict)  # digests of addresses, by parcel
+    _hanging: dict[str, Thread] = field(default_factory=dict)  # timed out
+    # Digests of addresses already reached, by parcel.
+    _arrived: dict[str, set[str]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
     def send(self, parcel: Parcel, now: datetime) -> bool:
-        """See `Carrier.send`. A parcel whose last try still hangs is not begun again."""
+        """See `Carrier.send`. A parcel whose last try still hangs is not started again."""
         self._hanging = {id_: thread for id_, thread in self._hanging.items() if thread.is_alive()}
         busy = len(self._out) >= MOST_AT_ONCE or len(self._hanging) >= MOST_HANGING
         if busy or parcel.id in self._out or parcel.id in self._hanging:
@@ -122,7 +123,7 @@ class Courier:
             errand.thread.join(PATIENCE.total_seconds())
 
     def _carry(self, parcel: Parcel) -> None:
-        """In its thread. Of several addresses those that have it already are left out."""
+        """Runs in the thread. Addresses that already have the message are left out."""
         arrived = self._arrived.setdefault(parcel.id, set())
         worst = Answer.DELIVERED
         for address in parcel.addresses:
@@ -141,22 +142,23 @@ class Courier:
 
 
 def sent(address: Address, message: Message, delivery: str) -> Answer:
-    """One message to one address, now; takes as long as the service does. Raises nothing."""
-    import apprise  # who sends nothing starts without it
+    """Sends one message to one address, as long as the service takes. Raises nothing."""
+    import apprise  # imported late: not needed without messages
 
     _hush()
-    with suppress(Exception):  # whatever a plugin of apprise trips over, its words may hold the address
+    with suppress(Exception):  # whatever apprise's plugin raises, its text may contain the address
         asset = apprise.AppriseAsset(
             app_id="EGS",
             async_mode=False,
-            http_redirects=False,  # it goes where the operator said, and nowhere else
+            http_redirects=False,  # no redirects: only the operator's address gets the message
             storage_mode=apprise.PersistentStoreMode.MEMORY,
-            service_timeout=0,  # the thread is waited for; apprise's own pool would be shared with those that hang
+            # The thread has a timeout; apprise's own pool would be shared with hanging threads.
+            service_timeout=0,
         )
         service = apprise.Apprise.instantiate(address.url, asset=asset)
         if service is None:
             return Answer.UNUSABLE
-        _hush()  # a plugin is loaded when it is named first, and what it is built on with it
+        _hush()  # a plugin and its libraries are loaded when first named
         for name, key in (("headers", HEADER), ("payload_extras", FIELD)):
             extras = getattr(service, name, None)
             if isinstance(extras, dict):
@@ -175,13 +177,13 @@ def sent(address: Address, message: Message, delivery: str) -> Answer:
 
 
 def _hush() -> None:
-    """What apprise and those below it say may hold addresses."""
+    """Texts logged by apprise and its libraries may contain addresses."""
     logging.getLogger("apprise").disabled = True
     for name in [name for name in logging.root.manager.loggerDict if name.startswith(_BELOW)]:
         logging.getLogger(name).addFilter(_is_elsewhere)
-    warnings.filterwarnings("ignore", message="Unverified HTTPS request")  # which names the host
+    warnings.filterwarnings("ignore", message="Unverified HTTPS request")  # it names the host
 
 
 def _is_elsewhere(record: logging.LogRecord) -> bool:
-    """Others use the same libraries; what they log stays."""
+    """True for other users of the same libraries; their logs stay."""
     return not (record.threadName or "").startswith(THREAD)

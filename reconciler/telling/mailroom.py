@@ -1,8 +1,8 @@
-"""Between the loop and those who carry messages: what is committed and due goes out, what came back is told.
+"""Between the loop and the courier: sends what is committed and due, and processes the results.
 
-One owner, who calls `post` while deciding and `hand_over` when the commit has landed. What is remembered here (what is
-under way, what arrived, when to try again) is lost with the process: then what was committed is sent again, under its
-old id. Without a folder of secrets nothing is posted, sent or given up.
+One owner, which calls `post` while deciding and `hand_over` once the commit has landed. The state kept here
+(running deliveries, results, retry times) is lost with the process: then committed deliveries are sent again
+with their old id. Without a folder of secrets nothing is posted, sent or given up.
 
 Held by tests/reconciler/telling/test_mailroom.py, test_loop.py and test_crash.py.
 """
@@ -30,14 +30,14 @@ from schemas.status.outbox import Delivery, OutboxRecord
 log = logging.getLogger(__name__)
 
 SILENT_AFTER = timedelta(hours=1)
-"""A service that takes nothing for so long is told of; a restart of it is not."""
+"""A service failing for this long is reported; a restart of the service is shorter."""
 SOON = timedelta(seconds=5)
-"""How soon is looked again where something waits for a message that is under way."""
+"""Next look while a message waits behind a running delivery."""
 
 WHY = {
-    Answer.REFUSED: "its service takes nothing, or cannot be reached",
+    Answer.REFUSED: "its service refuses messages, or cannot be reached",
     Answer.TIMED_OUT: "its service does not answer in time",
-    Answer.UNUSABLE: "its secret holds an address that cannot be used; an operator writes it as apprise has it",
+    Answer.UNUSABLE: "its secret contains an invalid address; an operator must write it in apprise's format",
 }
 
 
@@ -47,18 +47,18 @@ class _Trial:
 
     name: str  # of its outbox
     tries: int
-    begun: datetime  # when it failed first
+    begun: datetime  # time of its first failure
     again: datetime
     answer: Answer
 
 
 @dataclass(slots=True)
 class Mailroom:
-    """Posts and hands over for one controller; see the module. `secrets` None: nothing is sent here."""
+    """Posts and hands over for one controller; see the module. `secrets` None: nothing is sent."""
 
     secrets: Secrets | None = None
     carrier: Carrier | None = None
-    _out: dict[str, str] = field(default_factory=dict)  # the outbox of what is under way, by id
+    _out: dict[str, str] = field(default_factory=dict)  # outbox of each running delivery, by id
     _delivered: set[str] = field(default_factory=set)
     _trials: dict[str, _Trial] = field(default_factory=dict)
     _closed: dict[str, str] = field(default_factory=dict)  # why a route has no addresses, by its outbox
@@ -67,7 +67,7 @@ class Mailroom:
     def post(
         self, decision: Decision, events: tuple[Event, ...], wanted: Wanted, now: datetime
     ) -> tuple[Decision, tuple[Event, ...]]:
-        """The decision with its outbox, and the events with those about messages."""
+        """The decision with its outbox, and the events including those about messages."""
         if self.secrets is None:
             return decision, events
         self._take_back(now)
@@ -77,7 +77,7 @@ class Mailroom:
         return decision, (*events, *found.events)
 
     def hand_over(self, facts: Facts, wanted: Wanted, now: datetime) -> None:
-        """Send of what is committed what is due."""
+        """Sends the committed deliveries that are due."""
         if self.secrets is None:
             return
         self._forget(facts)
@@ -90,7 +90,7 @@ class Mailroom:
                     self._send(delivery, way, record.lost, now)
 
     def wake(self, facts: Facts, wanted: Wanted, now: datetime) -> datetime | None:
-        """When to look again for the sake of messages; None: nothing waits for an instant."""
+        """When to look again for messages; None: none is scheduled."""
         if self.secrets is None or not facts.outbox:
             return None
         ways = Ways(wanted)
@@ -103,14 +103,14 @@ class Mailroom:
         return min((at for at in found if at > now), default=None)
 
     def finish(self) -> bool:
-        """Wait for what is under way; False: nothing is. For a process that ends when it has nothing left to do."""
+        """Waits for running deliveries; False: there are none. For a process that ends when it is idle."""
         if self.carrier is None or not self._out:
             return False
         self.carrier.finish()
         return True
 
     def counted(self) -> Mapping[tuple[str, str], int]:
-        """What came back since the last call, by whose route it was and what was answered."""
+        """Results since the last call, by kind of route and answer."""
         counts, self._counts = self._counts, Counter()
         return counts
 
@@ -160,7 +160,7 @@ class Mailroom:
         return Heard(frozenset(self._delivered), failed, {**silent, **self._closed})
 
     def _forget(self, facts: Facts) -> None:
-        """What the committed outbox has no more is over; what is still under way comes back by itself."""
+        """Drops deliveries that left the committed outbox; running ones return by themselves."""
         there = {delivery.id for record in facts.outbox.values() for delivery in record.deliveries}
         self._delivered &= there
         self._trials = {id_: trial for id_, trial in self._trials.items() if id_ in there}
@@ -173,13 +173,13 @@ class Mailroom:
                 behind = [d for d in record.deliveries if d.urgent is delivery.urgent]
                 if len(behind) > 1:
                     yield now + SOON
-            elif way.key not in self._closed:  # a secret that comes is found at the next look
+            elif way.key not in self._closed:  # a new secret is found at the next look
                 at = free_at(delivery, way, max(now, delivery.due if trial is None else trial.again))
                 yield at if at > now else now + SOON
 
 
 def _after(trial: _Trial | None, name: str, answer: Answer, now: datetime) -> _Trial:
-    """One more try that failed."""
+    """One more failed try."""
     tries = 1 if trial is None else trial.tries + 1
     again = now + backoff.MESSAGES.after(tries)
     return _Trial(name, tries, now if trial is None else trial.begun, again, answer)

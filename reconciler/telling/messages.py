@@ -1,7 +1,7 @@
-"""What a message says: the words of a route's template, filled in. Pure.
+"""A message's text: a route's template, filled in. Pure.
 
-A template can say no more than its words: `$reason` and the others stand for texts of the event, an unknown word stays
-as it is written, and what an event says is never read as a template.
+A template can only use the given words: `$reason` and others stand for texts of the event, an unknown word
+stays unchanged, and an event's text is never read as a template.
 
 Held by tests/reconciler/telling/test_messages.py.
 """
@@ -17,7 +17,7 @@ from schemas.reading.units import format_instant
 from schemas.status.outbox import Delivery, Entry
 
 LONGEST_TITLE = 200
-"""Characters; services cut longer ones, each in its own way."""
+"""Characters; services cut longer titles in different ways."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,23 +30,23 @@ class Message:
 
 
 def message_of(delivery: Delivery, words: Words, lost: int = 0) -> Message:
-    """One message for all events of a delivery; `lost` others before it were given up."""
+    """One message for all events of a delivery; `lost` events before it were given up."""
     titles = [_filled(words.title, entry) for entry in delivery.entries]
     paragraphs = [_filled(words.body, entry) for entry in delivery.entries]
     if delivery.more:
-        paragraphs.insert(0, f"and {counted(delivery.more, 'older event')}: `egs get events` has them")
+        paragraphs.insert(0, f"and {counted(delivery.more, 'older event')}: see `egs get events`")
     if lost:
-        paragraphs.append(f"{counted(lost, 'event')} before could not be sent: `egs get events` has them")
+        paragraphs.append(f"{counted(lost, 'earlier event')} could not be sent: see `egs get events`")
     title = _titled(titles, delivery.more)
     text = "\n".join(paragraphs)
     is_warning = any(entry.type == "Warning" for entry in delivery.entries)
     return Message(
         title, text if text.strip() else title, is_warning
-    )  # no service takes a message without a body
+    )  # services refuse a message without a body
 
 
 def _titled(titles: list[str], more: int) -> str:
-    """One line."""
+    """As one line."""
     others = len(titles) - 1 + more
     end = f" (and {others} more)" if others else ""
     line = " ".join(titles[0].split()) if titles else ""

@@ -1,4 +1,4 @@
-"""Events on their way out: noted for the next commit, sent in a push that may have landed, told in the log.
+"""Events on their way out: noted for the next commit, part of a push that may have landed, logged.
 
 Each event is in one commit and once in the log, whatever becomes of a push.
 """
@@ -16,46 +16,46 @@ from schemas.rules.problems import Problem
 log = logging.getLogger(__name__)
 
 MOST_REFUSALS = 20
-"""Problems of one change that are told one by one."""
+"""Problems of one change that get an event each."""
 MOST_UNSURE = 1000
-"""Events of pushes without an answer that are kept until one of them turns out to have landed."""
+"""Events of unanswered pushes, kept until one of the pushes turns out to have landed."""
 
 
 class PendingEvents:
-    """What one controller has to tell. One owner."""
+    """The pending events of one controller. One owner."""
 
     def __init__(self) -> None:
         self._notes: tuple[Event, ...] = ()
-        self._unsure: tuple[Event, ...] = ()  # told in pushes that may have landed
-        self._landed: tuple[Event, ...] = ()  # told in a push that did, and in the log not yet
-        self._problems: frozenset[Problem] = frozenset()  # of main, told or known already
-        self._alarms: frozenset[str] = frozenset()  # that stand, told already
-        self._stood = False  # main was not followed, and that was told
-        self._adopted: Adoption | None = None  # told already
+        self._unsure: tuple[Event, ...] = ()  # in pushes that may have landed
+        self._landed: tuple[Event, ...] = ()  # in a push that landed, and not yet logged
+        self._problems: frozenset[Problem] = frozenset()  # problems of main that were reported or known
+        self._alarms: frozenset[str] = frozenset()  # current alarms that were reported
+        self._stood = False  # main was reported as not followed
+        self._adopted: Adoption | None = None  # already reported
 
     def note(self, events: Iterable[Event]) -> None:
-        """Keep for the next commit what happened outside of deciding."""
+        """Adds events from outside deciding to the next commit."""
         self._notes = (*self._notes, *events)
 
     def known(self, problems: Iterable[Problem]) -> None:
-        """What main had wrong when it was answered last is no news."""
+        """The problems of the last processed main are not new."""
         self._problems = frozenset(problems)
 
     def note_problems(self, problems: Iterable[Problem], now: datetime) -> None:
-        """Tell what main has wrong and had not before."""
+        """Reports problems of main that are new."""
         current = frozenset(problems)
         if current != self._problems:
             self.note(refusals(sorted(current), self._problems, now))
             self._problems = current
 
     def note_alarms(self, sentences: Iterable[str], now: datetime) -> None:
-        """Tell each alarm once as long as it stands; `sentences` are all that stand now."""
+        """Reports each alarm once while it lasts; `sentences` are all current alarms."""
         current = tuple(dict.fromkeys(sentences))
         self.note(Event(now, EventReason.ALARM, text) for text in current if text not in self._alarms)
         self._alarms = frozenset(current)
 
     def note_main(self, commit: str, alarm: str, adoption: Adoption | None, now: datetime) -> None:
-        """Tell once that main is followed again after it was not, and what an operator took."""
+        """Reports once that main is followed again, and what an operator adopted."""
         if adoption is not None and adoption != self._adopted:
             self.note([Event(now, EventReason.FOLLOWED, adoption.sentence)])
             self._adopted = adoption
@@ -64,11 +64,11 @@ class PendingEvents:
         self._stood = bool(alarm)
 
     def begin(self, events: Iterable[Event]) -> None:
-        """A new term: what an earlier one noted is its own affair."""
+        """A new term: notes of an earlier one are dropped."""
         self._notes, self._alarms, self._stood = tuple(events), frozenset(), False
 
     def with_notes(self, events: Iterable[Event]) -> tuple[Event, ...]:
-        """Everything that the next commit tells."""
+        """All events of the next commit."""
         return (*self._notes, *events)
 
     def committed(self) -> None:
@@ -80,13 +80,13 @@ class PendingEvents:
         self._unsure = tuple(dict.fromkeys((*self._unsure, *events)))[-MOST_UNSURE:]
 
     def settle(self, has_told: Callable[[Event], bool]) -> None:
-        """A push given up may have landed after all: `has_told` knows what the branch tells."""
+        """A push without an answer may have landed: `has_told` knows the branch's events."""
         self._landed = tuple(event for event in self._unsure if has_told(event))
         self._notes = tuple(event for event in self._notes if event not in self._landed)
         self._unsure = ()
 
     def tell(self, news: Iterable[Event]) -> tuple[Event, ...]:
-        """Log what is committed, and give it back."""
+        """Logs committed events, and returns them."""
         events, self._landed = (*self._landed, *news), ()
         for event in events:
             log.log(
@@ -102,7 +102,7 @@ class PendingEvents:
 
 
 def refusals(problems: Iterable[Problem], known: Collection[Problem], now: datetime) -> list[Event]:
-    """One event for each error that main did not have before; a flood of them is cut short."""
+    """One event for each new error of main; limited in number."""
     new = [p for p in problems if p.severity == "error" and p not in known]
     told = [
         Event(now, EventReason.MANIFEST_REFUSED, f"{p.file}:{p.line}: {p.message}; {p.fix}")
@@ -115,7 +115,7 @@ def refusals(problems: Iterable[Problem], known: Collection[Problem], now: datet
 
 
 def summarised(events: Collection[Event]) -> str:
-    """A commit's subject: what happened, the controller's own arrival last."""
+    """A commit's subject: its events, the controller's own start last."""
     texts = [e.message for e in sorted(events, key=lambda e: e.reason is EventReason.TAKEN_OVER)]
     if not texts:
         return "Estimates and inventory"

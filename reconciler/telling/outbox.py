@@ -1,13 +1,12 @@
-"""What each route still has to carry: events in, deliveries out. Pure.
+"""The pending messages of each route: events in, deliveries out. Pure.
 
-The outbox is part of what is committed, so that an event and the deliveries that tell of it are one commit. What holds:
-  * an event goes into the outbox of every route that asks for it and may see it, once; nothing that happened before a
-    route was there does;
-  * of a route's urgent deliveries, and of its others, only the first is ever sent; what may have been sent is never
-    changed again, so that it is sent again under the same id; what waits behind it gathers as one;
-  * a delivery leaves when it has arrived, when its route is gone, when the route may not see it any more, or when it
-    was tried for a day after it was due: that is told once, and with the next message that arrives;
-  * whatever happens, a route's outbox stays small: of more events the oldest are only counted.
+The outbox is part of the commit, so that an event and its deliveries are committed together. What holds:
+  * an event goes once into the outbox of every route that asks for it and may see it; a new route gets no older events;
+  * of a route's urgent deliveries, and of its others, only the first is ever sent; a delivery that may have been sent
+    never changes, so that it is sent again under the same id; later events gather in the next delivery;
+  * a delivery leaves the outbox when it has arrived, when its route is removed or may not see it any more, or when it
+    failed for a day after it was due: that is reported once, and with the next message that arrives;
+  * a route's outbox stays small: beyond the limit the oldest events are only counted.
 
 Held by tests/reconciler/telling/test_outbox.py.
 """
@@ -30,44 +29,44 @@ from schemas.rules.route_rules import LONGEST_DIGEST
 from schemas.status.outbox import Delivery, Entry, OutboxMetadata, OutboxRecord
 
 Outbox = Mapping[str, OutboxRecord]
-"""By the name of the route."""
+"""By the route's name."""
 
 GIVEN_UP = timedelta(hours=24)
-"""What could not be sent for so long after it was due is given up: it is no news any more."""
+"""A message not sent this long after it was due is given up: it is no longer news."""
 MOST_NOTICES = 50
-"""Events of one delivery; a message with more is not read. Four deliveries of a route stay well under 1 MB."""
+"""Events of one delivery; nobody reads a longer message. Four deliveries of a route stay well under 1 MB."""
 MOST_OUTBOXES = 1000
-"""Routes with something waiting, which are files of one folder."""
+"""Routes with pending deliveries, which are files of one folder."""
 ID_LENGTH = 20
-"""Hexadecimal digits; no two deliveries of one fleet are taken for one another."""
+"""Hexadecimal digits; ids of one fleet do not collide."""
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What came back from those who carry messages, as far as this process knows."""
+    """Delivery results, as far as this process knows."""
 
     delivered: Collection[str] = frozenset()  # ids
-    failed: Mapping[str, str] = field(default_factory=dict)  # why, by id
-    silent: Mapping[str, str] = field(default_factory=dict)  # why a route carries nothing, by its outbox
+    failed: Mapping[str, str] = field(default_factory=dict)  # reason, by id
+    silent: Mapping[str, str] = field(default_factory=dict)  # why a route sends nothing, by its outbox
 
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """The outbox that is to be committed, and what to tell of it."""
+    """The outbox to commit, and the events about it."""
 
     outbox: Outbox
     events: tuple[Event, ...] = ()
 
 
 def posted(outbox: Outbox, events: Iterable[Event], wanted: Wanted, heard: Heard, now: datetime) -> Posted:
-    """The outbox after these events and after what was heard; as it was when there is nothing new."""
+    """The outbox after these events and results; the same if there is nothing new."""
     news = [entry_of(event) for event in events if not is_own(event)]
     if not news and not outbox:
         return Posted(outbox)
     ways = Ways(wanted)
     found, told = {}, list[Event]()
     for name, record in outbox.items():
-        if (way := ways.get(name)) is not None:  # a route that people removed carries nothing any more
+        if (way := ways.get(name)) is not None:  # a removed route sends nothing
             found[name], events_of_it = _looked_through(record, way, ways, heard, now)
             told += events_of_it
     left_out = 0
@@ -84,7 +83,7 @@ def posted(outbox: Outbox, events: Iterable[Event], wanted: Wanted, heard: Heard
 
 
 def ready(record: OutboxRecord, way: Way, ways: Ways, now: datetime) -> Iterator[Delivery]:
-    """Of a committed outbox what may be sent now."""
+    """The deliveries of a committed outbox that may be sent now."""
     for delivery in heads(record):
         is_seen = all(ways.may_see(way, entry) for entry in delivery.entries)
         if is_seen and due_at(delivery, way) <= now and free_at(delivery, way, now) <= now:
@@ -92,18 +91,18 @@ def ready(record: OutboxRecord, way: Way, ways: Ways, now: datetime) -> Iterator
 
 
 def heads(record: OutboxRecord) -> Iterator[Delivery]:
-    """The first of the urgent deliveries, and the first of the others."""
+    """The first urgent delivery, and the first other one."""
     for urgent in (True, False):
         yield from _lane(record, urgent)[:1]
 
 
 def due_at(delivery: Delivery, way: Way) -> datetime:
-    """When it is to be sent, quiet hours over; `way` as it is in force now."""
+    """When it is to be sent, after quiet hours; `way` as it is in force now."""
     return free_at(delivery, way, delivery.due)
 
 
 def free_at(delivery: Delivery, way: Way, at: datetime) -> datetime:
-    """That instant, or the next one at which this delivery disturbs nobody."""
+    """`at`, or the end of the quiet hours if this delivery respects them."""
     return at if delivery.urgent else free_from(way.route.quiet, at)
 
 
@@ -113,14 +112,14 @@ def counted(count: int, word: str) -> str:
 
 
 def entry_of(event: Event) -> Entry:
-    """An event as it waits; what it says is cut and cleaned as in the files of events."""
+    """An event as stored in the outbox; its text is cut and cleaned as in event files."""
     return Entry.model_validate_json(json.dumps(without_empty(event_rows([event])[0])))
 
 
 def _looked_through(
     record: OutboxRecord, way: Way, ways: Ways, heard: Heard, now: datetime
 ) -> tuple[OutboxRecord, list[Event]]:
-    """One outbox without what is done, given up or none of its route's business, and what that means."""
+    """One outbox without deliveries that are done, given up or no longer allowed, and the resulting events."""
     told: list[Event] = []
     arrived = [d for d in record.deliveries if d.id in heard.delivered]
     given_up = [d for d in heads(record) if d not in arrived and _is_hopeless(d, way, heard, now)]
@@ -130,23 +129,25 @@ def _looked_through(
     silent = record.silent and not arrived
     why = heard.silent.get(way.key, "")
     if why and record.deliveries and not silent:
-        told.append(_event(EventReason.ROUTE_SILENT, way, f"nothing is sent by {way.shown}: {why}", now))
+        told.append(_event(EventReason.ROUTE_SILENT, way, f"{way.shown} sends nothing: {why}", now))
         silent = True
     if lost and (arrived or not record.lost):
-        text = f"{counted(lost, 'event')} could not be sent by {way.shown} within a day and will not be"
+        text = f"{way.shown} could not send {counted(lost, 'event')} within a day and gives up"
         told.append(_event(EventReason.NOTICES_LOST, way, text, now))
     after = record.edited(deliveries=allowed, lost=lost, silent=silent)
     return (record if after == record else after), told
 
 
 def _is_hopeless(delivery: Delivery, way: Way, heard: Heard, now: datetime) -> bool:
-    """Tried and not arrived, and too old; one that nobody could try, because no controller was there, is tried."""
+    """True if it was tried without success and is too old; an untried one (no controller was running) is
+    tried.
+    """
     tried = delivery.id in heard.failed or way.key in heard.silent
     return tried and now - due_at(delivery, way) > GIVEN_UP
 
 
 def _seen(delivery: Delivery, way: Way, ways: Ways) -> Delivery:
-    """What of it the route may see now: somebody may have left the slice in between."""
+    """The events that the route may see now: a person may have left the slice in between."""
     entries = tuple(entry for entry in delivery.entries if ways.may_see(way, entry))
     if len(entries) == len(delivery.entries):
         return delivery
@@ -154,7 +155,7 @@ def _seen(delivery: Delivery, way: Way, ways: Ways) -> Delivery:
 
 
 def _with_entries(record: OutboxRecord, way: Way, entries: Iterable[Entry], now: datetime) -> OutboxRecord:
-    """An outbox with these events, each in the lane that its route wants it in."""
+    """An outbox with these events, each in the lane that its route wants."""
     lanes: list[Delivery] = []
     fresh = tuple(entries)
     for urgent in (True, False):
@@ -167,7 +168,7 @@ def _with_entries(record: OutboxRecord, way: Way, entries: Iterable[Entry], now:
 def _gathered(
     lane: tuple[Delivery, ...], opened: Delivery, entries: Iterable[Entry], now: datetime
 ) -> tuple[Delivery, ...]:
-    """A lane with these events in its last delivery, or in `opened` behind one that may have been sent already."""
+    """A lane with these events in its last delivery, or in `opened` if that one may have been sent already."""
     last = lane[-1] if lane else None
     is_open = last is not None and (len(lane) > 1 or last.due > now)
     *before, target = lane if is_open else (*lane, opened)
@@ -175,15 +176,15 @@ def _gathered(
 
 
 def _opened(way: Way, urgent: bool, now: datetime) -> Delivery:
-    """A delivery without events yet, due when its route wants what begins to gather now."""
+    """A new delivery without events, with the due time of its route."""
     wait = timedelta() if urgent or way.route.digest is None else min(way.route.digest, LONGEST_DIGEST)
-    # Files hold whole seconds, and it is to be the same before and after it was read back.
+    # Files hold whole seconds; the value must be the same after it is read back.
     due = (now + wait).replace(microsecond=0)
     return Delivery(id=way.key, urgent=urgent, due=due if urgent else free_from(way.route.quiet, due))
 
 
 def _holding(delivery: Delivery, entries: tuple[Entry, ...]) -> Delivery:
-    """A delivery with these events instead of its own; the oldest are counted where they are too many."""
+    """A delivery with these events instead of its own; beyond the limit the oldest are only counted."""
     kept = entries[-MOST_NOTICES:]
     more = delivery.more + len(entries) - len(kept)
     return delivery.edited(entries=kept, more=more)
@@ -209,5 +210,8 @@ def _event(reason: EventReason, way: Way, text: str, now: datetime) -> Event:
 
 
 def _too_many(left_out: int, now: datetime) -> Event:
-    text = f"more than {MOST_OUTBOXES} routes have something waiting; {counted(left_out, 'route')} got nothing of this"
+    text = (
+        f"more than {MOST_OUTBOXES} routes have pending deliveries; {counted(left_out, 'route')} got none "
+        "of these events"
+    )
     return Event(now, EventReason.NOTICES_LOST, text)

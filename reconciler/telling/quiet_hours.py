@@ -1,4 +1,4 @@
-"""When a route is left in peace, by the clocks of its people. Pure.
+"""When a route must not send, in its local time. Pure.
 
 Held by tests/reconciler/telling/test_quiet_hours.py.
 """
@@ -12,11 +12,11 @@ from zoneinfo import ZoneInfo
 from schemas.documents.notifications import QuietHours
 
 _DAYS = 5
-"""A night, a weekend and the night after it are over by then."""
+"""A night, a weekend and the following night are over by then."""
 
 
 def is_quiet(quiet: QuietHours | None, at: datetime) -> bool:
-    """Whether nothing is to be sent at that instant. Hours that begin when they end are none."""
+    """True if nothing is to be sent at that time. Quiet hours with equal begin and end are empty."""
     if quiet is None:
         return False
     there = at.astimezone(_zone(quiet.time_zone))
@@ -29,7 +29,7 @@ def is_quiet(quiet: QuietHours | None, at: datetime) -> bool:
 
 
 def free_from(quiet: QuietHours | None, at: datetime) -> datetime:
-    """That instant, or the end of the quiet hours that it falls into."""
+    """That time, or the end of the quiet hours that it falls into."""
     if quiet is None or not is_quiet(quiet, at):
         return at
     ends = (end for end in sorted(_ends(quiet, at)) if end > at and not is_quiet(quiet, end))
@@ -37,7 +37,7 @@ def free_from(quiet: QuietHours | None, at: datetime) -> datetime:
 
 
 def _ends(quiet: QuietHours, at: datetime) -> Iterator[datetime]:
-    """Instants at which quiet hours may end: the hour that they name, and midnight after a weekend."""
+    """Times at which quiet hours may end: the configured hour, and midnight after a weekend."""
     zone = _zone(quiet.time_zone)
     today = at.astimezone(zone).date()
     for day in (today + timedelta(days=n) for n in range(_DAYS)):
@@ -46,7 +46,7 @@ def _ends(quiet: QuietHours, at: datetime) -> Iterator[datetime]:
 
 
 def _zone(name: str) -> tzinfo:
-    """UTC where nobody knows the name: `egs validate` refuses such a route, and a late message beats none."""
+    """UTC for an unknown name: `egs validate` refuses such a route, and a late message is better than none."""
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):

@@ -1,7 +1,7 @@
-"""The operator's folder with the addresses of routes, read anew each time: a Secret that was changed counts at once.
+"""The operator's folder with the addresses of routes, read at each use: a changed Secret counts at once.
 
-No manifest names an address. It names a secret, and the folder has it under a name that begins with whose route it is,
-so that nobody's route can use another's. Nothing of an address is in any text, log or repr.
+Manifests contain no addresses, only the name of a secret; the folder has it under a name that begins with the
+route's owner, so that a route cannot use another owner's secret. Addresses appear in no text, log or repr.
 
 Held by tests/reconciler/telling/test_route_secrets.py.
 """
@@ -14,34 +14,36 @@ from pathlib import Path
 from schemas.errors import UserError
 
 MOST_ADDRESSES = 10
-"""Of one route; a list of people is one address of a mailing list."""
+"""Per route; for more people use a mailing list."""
 MOST_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a message goes, as apprise writes it; mostly with a password in it."""
+    """A message's destination, in apprise's format; usually contains a password."""
 
     url: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """One folder; a file for each secret, with an address a line and comments behind `#` at the start of one."""
+    """One folder; a file per secret, with an address per line and comment lines beginning with `#`."""
 
     folder: Path
 
     def read(self, name: str) -> tuple[Address, ...]:
-        """The addresses; raises UserError `SecretMissing` with a sentence that says what to do."""
+        """The addresses; raises UserError `SecretMissing` that says what to do."""
         path = self.folder / name
         try:
             data = path.read_bytes()[: MOST_BYTES + 1]
             lines = [line.strip() for line in data.decode().splitlines()]
         except (OSError, UnicodeDecodeError) as error:
             why = f"file {name} in the folder of --routes cannot be read ({type(error).__name__})"
-            raise UserError(f"{why}; an operator writes an address a line into it", "SecretMissing") from None
+            raise UserError(
+                f"{why}; an operator must create it with one address per line", "SecretMissing"
+            ) from None
         found = tuple(dict.fromkeys(line for line in lines if line and not line.startswith("#")))
         if len(data) > MOST_BYTES or not 0 < len(found) <= MOST_ADDRESSES:
-            why = f"file {name} in the folder of --routes holds {len(found)} addresses"
-            raise UserError(f"{why}; 1 to {MOST_ADDRESSES} belong there, one a line", "SecretMissing")
+            why = f"file {name} in the folder of --routes contains {len(found)} addresses"
+            raise UserError(f"{why}; it must contain 1 to {MOST_ADDRESSES}, one per line", "SecretMissing")
         return tuple(map(Address, found))

@@ -1,9 +1,9 @@
-"""Which routes an event goes to. Pure.
+"""Which routes get an event. Pure.
 
-The project's routes see every event, a slice's those of its requests and itself, a person's those of the slices that
-the person is a member or an owner of: an admin is told as a person only of slices that list the admin. What is about
-no slice, as a node or the repository, goes to the project's routes alone. Deny by default: a route that no rule here
-lets see an event never gets it.
+The project's routes see every event, a slice's those of the slice and its requests, a person's those of the
+slices where the person is a member or owner: as a person, an admin only gets events of slices that list the
+admin. Events about no slice, such as those of a node or the repository, go to the project's routes only. Deny
+by default: a route gets an event only if a rule here allows it.
 
 Held by tests/reconciler/telling/test_routing.py.
 """
@@ -22,14 +22,14 @@ from schemas.status.outbox import Entry
 Scope = Literal["project", "slice", "person"]
 
 OWN = frozenset({EventReason.ROUTE_SILENT, EventReason.NOTICES_LOST})
-"""Events about messages are sent by no route, so that none ever tells of itself."""
+"""Events about messages are not sent by routes, so that no route reports its own failure."""
 WARNINGS = "warnings"
-"""Stands for every event that is a warning."""
+"""Matches every event that is a warning."""
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One route, and whose it is."""
+    """One route, and its owner."""
 
     scope: Scope
     owner: str  # the slice or the profile; empty: the project
@@ -37,23 +37,23 @@ class Way:
 
     @property
     def key(self) -> str:
-        """As its outbox is called: `project.<route>`, `slice.<slice>.<route>`, `person.<name>.<route>`."""
+        """The name of its outbox: `project.<route>`, `slice.<slice>.<route>`, `person.<name>.<route>`."""
         return ".".join(filter(None, (self.scope, self.owner, self.route.name)))
 
     @property
     def shown(self) -> str:
-        """As people read it."""
+        """The name in texts."""
         return self.key.replace(".", "/")
 
     @property
     def secret(self) -> str:
-        """The operator's file with its addresses: nobody's route can name another's."""
+        """The operator's file with its addresses: no route can use another owner's."""
         return ".".join(filter(None, (self.scope, self.owner, self.route.secret)))
 
 
 @dataclass(slots=True)
 class Ways:
-    """Every route in force. One for each look, because it remembers who is in a slice."""
+    """Every route in force. Made for each look, because it caches the slices' people."""
 
     wanted: Wanted
     _by_key: dict[str, Way] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Ways:
     _people: dict[str, frozenset[str]] = field(default_factory=dict)  # addresses, by slice
 
     def __post_init__(self) -> None:
-        """Costs the slices and the profiles; those without routes next to nothing."""
+        """Costs the slices and the profiles; those without routes cost little."""
         self._of_project = self._add("project", "", self.wanted.project.notifications)
         for name, slice_ in self.wanted.slices.items():
             self._of_slice[name] = self._add("slice", name, slice_.notifications)
@@ -73,11 +73,11 @@ class Ways:
                 self._of_person[profile.email] = [*self._of_person.get(profile.email, ()), *ways]
 
     def get(self, key: str) -> Way | None:
-        """The route of that outbox; None: it is gone."""
+        """The route of that outbox; None: it was removed."""
         return self._by_key.get(key)
 
     def of(self, entry: Entry) -> Iterator[Way]:
-        """The routes that are to carry an event."""
+        """The routes that get an event."""
         about = entry.about
         found = [*self._of_project, *self._of_slice.get(about, ())]
         for address in sorted(self._people_of(about) & self._of_person.keys()):
@@ -85,7 +85,7 @@ class Ways:
         return (way for way in found if _asks_for(way.route, entry))
 
     def may_see(self, way: Way, entry: Entry) -> bool:
-        """Whether that event is any of its business, whatever it asks for."""
+        """True if the route may see the event, whatever it asks for."""
         if way.scope == "project":
             return True
         if way.scope == "slice":
@@ -111,12 +111,12 @@ def _asks_for(route: Route, entry: Entry) -> bool:
 
 
 def names(words: Iterable[str], entry: Entry) -> bool:
-    """Whether a list of reasons, or the word `warnings` in it, names that event."""
+    """True if a list of reasons, or the word `warnings` in it, matches that event."""
     return any(word == entry.reason or (word == WARNINGS and entry.type == "Warning") for word in words)
 
 
 def grouped(entries: Iterable[Entry], ways: Ways) -> Mapping[str, tuple[Way, list[Entry]]]:
-    """Events by the outbox that they go into, in their order."""
+    """Events by outbox, in order."""
     found: dict[str, tuple[Way, list[Entry]]] = {}
     for entry in entries:
         for way in ways.of(entry):
@@ -125,5 +125,5 @@ def grouped(entries: Iterable[Entry], ways: Ways) -> Mapping[str, tuple[Way, lis
 
 
 def is_own(event: Event) -> bool:
-    """Whether it is about messages."""
+    """True if it is about messages."""
     return event.reason in OWN

@@ -1,4 +1,4 @@
-"""`egs-reconciler notify`: a test message to the addresses of one secret, and what came back.
+"""`egs-reconciler notify`: a test message to the addresses of one secret, and the results.
 
 Held by tests/reconciler/telling/test_trial.py.
 """
@@ -19,10 +19,10 @@ app = typer.Typer()
 
 TEST = Message("EGS: a test", "If you can read this, notifications of your GPU requests arrive here.", False)
 MEANING = {
-    Answer.DELIVERED: "its service took the message",
+    Answer.DELIVERED: "its service accepted the message",
     Answer.REFUSED: "its service refused the message, or could not be reached",
     Answer.TIMED_OUT: "its service did not answer in time",
-    Answer.UNUSABLE: "apprise does not know such an address",
+    Answer.UNUSABLE: "apprise does not support this address",
 }
 
 
@@ -41,10 +41,10 @@ def notify(
         typer.Option("--routes", envvar="EGS_ROUTES", help="Folder with the addresses.", show_default=False),
     ],
 ) -> None:
-    """Send a test message to the addresses of one secret. Exit 1: not all of them took it."""
+    """Sends a test message to the addresses of one secret. Exit 1: some were not accepted."""
     if Path(secret).name != secret:
         raise UserError(
-            f"--secret {secret} is no name of a file; it reads like slice.vision.chat", "WrongUse"
+            f"--secret {secret} is not a valid file name; write for example slice.vision.chat", "WrongUse"
         )
     answers = [sent(address, TEST, "test") for address in Secrets(routes).read(secret)]
     for number, answer in enumerate(answers, 1):

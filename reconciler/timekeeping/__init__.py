@@ -1,1 +1,1 @@
-"""Which time it is, and whether our clock can be believed."""
+"""The time, and whether our clock can be trusted."""

@@ -1,10 +1,10 @@
-"""Whether our clock can be right, by what other clocks say. Pure; docs/decisions/023 says what counts, and why.
+"""Whether our clock can be right, compared with other clocks. Pure; docs/decisions/023 says what counts, and why.
 
-Two kinds of words count. A clock that was asked just now says what time it is. A fact that somebody committed, or
-handed over, says that it is at least so late. Our clock is in doubt
-  * when it is behind a fact by more than the tolerance;
-  * when it is no nearer than that to at least as many clocks as agree with it, our own among these.
-While it is in doubt nothing is given or taken; an end that has passed by every clock is carried out.
+There are two kinds of statements. A clock read just now gives the time. A committed fact, or a hand-over, gives a lower
+bound. Our clock is in doubt
+  * if it is behind a fact by more than the tolerance;
+  * if it differs by more than that from at least as many clocks as agree with it, our own included.
+While it is in doubt no nodes are assigned or released, except for ends that have passed by every clock.
 
 Held by tests/reconciler/timekeeping/test_clock_doubt.py.
 """
@@ -24,53 +24,53 @@ from schemas.status.gpr_status import Phase
 
 @dataclass(frozen=True, slots=True)
 class ClockReading:
-    """What one clock, or one fact, says of the present."""
+    """A statement of one clock, or one fact, about the time."""
 
     who: str
     says: datetime
-    is_least: bool = (
-        False  # it is at least so late; as time goes on that says nothing of a clock that is ahead
-    )
+    is_least: bool = False  # a lower bound; as time passes it says nothing about a clock that is ahead
 
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Our clock is not to be believed; `against` are those that say otherwise."""
+    """Our clock is not trusted; `against` are the contradicting statements."""
 
     ours: datetime
     against: tuple[ClockReading, ...]
 
     @property
     def earliest(self) -> datetime:
-        """What has passed by then has passed by every clock."""
+        """A time that has passed by every clock."""
         return min(self.ours, *(reading.says for reading in self.against))
 
     @property
     def latest(self) -> datetime:
-        """Nothing that was said of the present is later."""
+        """The latest time by any clock."""
         return max(self.ours, *(reading.says for reading in self.against))
 
     @property
     def sentence(self) -> str:
-        """What the clocks say, for people."""
+        """The clocks' statements, for people."""
         others = ", ".join(
             f"{reading.who} says {'at least ' if reading.is_least else ''}{reading.says:%Y-%m-%dT%H:%M:%SZ}"
             for reading in self.against
         )
         return (
-            f"the controller's clock says {self.ours:%Y-%m-%dT%H:%M:%SZ}, but {others}; nothing is given or taken "
-            "until they agree, but what is over by all of them ends; set the clock of the controller's machine, or "
-            "look at the others"
+            f"the controller's clock says {self.ours:%Y-%m-%dT%H:%M:%SZ}, but {others}; no nodes are "
+            "assigned or released "
+            "until they agree, except that leases over by all clocks end; correct the clock of the "
+            "controller's machine, or "
+            "check the others"
         )
 
 
 def doubt(now: datetime, readings: Iterable[ClockReading], tolerance: timedelta) -> Doubt | None:
-    """Why our clock is not to be believed; None: it is."""
+    """Why our clock is not trusted; None: it is."""
     said = tuple(readings)
     behind = [reading for reading in said if reading.is_least and reading.says - now > tolerance]
     clocks = [reading for reading in said if not reading.is_least]
     others = [reading for reading in clocks if abs(reading.says - now) > tolerance]
-    agree = 1 + len(clocks) - len(others)  # ours is one
+    agree = 1 + len(clocks) - len(others)  # ours is one of them
     against = (*behind, *(others if len(others) >= agree else ()))
     return Doubt(now, against) if against else None
 
@@ -81,15 +81,15 @@ def no_earlier(now: datetime, readings: Iterable[ClockReading]) -> datetime:
 
 
 def offsets_s(now: datetime, readings: Iterable[ClockReading]) -> dict[str, float]:
-    """Seconds by which each clock is ahead of ours; of a fact, how far we are behind it."""
+    """Seconds by which each clock is ahead of ours; for a fact, how far we are behind it."""
     found = {reading.who: ((reading.says - now).total_seconds(), reading.is_least) for reading in readings}
     return {who: max(0.0, ahead) if is_least else ahead for who, (ahead, is_least) in found.items()}
 
 
 def handed_over_readings(facts: Facts, views: Mapping[str, ClusterView]) -> Iterator[ClockReading]:
-    """Nodes that bear a committed lease: whoever handed them over knew its start to have come.
+    """Nodes with a committed lease: the process that handed them over knew that its start had come.
 
-    One whose start was moved since bears another end.
+    After a move of the start the end differs.
     """
     for key, status in holders(facts.requests).items():
         held, lease, start = status.assignment, lease_ref(key, status), status.estimated_start_time

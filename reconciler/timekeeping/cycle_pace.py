@@ -1,6 +1,7 @@
-"""What the length of cycles means for deciding: how far ahead starts are decided, and how long causes may be tried.
+"""How the length of cycles affects deciding: how far ahead starts are decided, and how long causes may be
+proved.
 
-Times are those of an injected clock; without one a cycle takes no time, as in a simulation.
+Times come from an injected clock; without one a cycle takes no time, as in a simulation.
 
 Held by tests/reconciler/timekeeping/test_cycle_pace.py.
 """
@@ -16,11 +17,13 @@ from reconciler.settings import Settings
 from scheduler.causes.causes import always
 
 TRIALS = timedelta(seconds=5)
-"""How long one cycle begins plans that show which change delayed a promise; then the likeliest changes are named."""
+"""How long one cycle may start plans to prove the cause of a delay; after that the likeliest causes are
+named.
+"""
 AHEAD = timedelta(minutes=1)
-"""How much sooner starts are decided while a large push is read: the cycle that plans it takes long."""
+"""How much earlier starts are decided while a large push is read: the cycle that plans it is long."""
 MOST_AHEAD = timedelta(minutes=2)
-"""A start that is decided holds its nodes, so that none is decided sooner than this for a long cycle."""
+"""A decided start holds its nodes, so no start is decided earlier than this because of long cycles."""
 
 
 class Pace:
@@ -44,7 +47,7 @@ class Pace:
         self._took = self.read(now) - (self._begun or now)
 
     def trials(self, now: datetime) -> Callable[[], bool]:
-        """Whether there is time for one more plan that shows a cause. Counts from the first question."""
+        """Whether there is time for one more plan to prove a cause. Counts from the first call."""
         until: list[datetime] = []
 
         def has_time() -> bool:
@@ -55,7 +58,7 @@ class Pace:
         return always if self._clock is None else has_time
 
     def ahead(self, *, has_more: bool) -> Settings:
-        """The settings to decide by: starts that the next cycle could be too late for are decided in this one."""
+        """The settings for deciding: starts that the next cycle might miss are decided in this one."""
         more = min(MOST_AHEAD, self._took * 2 + (AHEAD if has_more else timedelta()))
         return (
             replace(self._settings, start_lead=self._settings.start_lead + more) if more else self._settings

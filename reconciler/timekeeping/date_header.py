@@ -1,4 +1,4 @@
-"""What another machine's clock says, from the `Date` header that HTTP servers put on every answer (RFC 9110)."""
+"""Another machine's clock, from the `Date` header of its HTTP answers (RFC 9110)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from reconciler.model.clock_reading import Heard
 
 
 def heard_in(date: str | None) -> Heard | None:
-    """The header of an answer that came just now; None where it says nothing that can be read."""
+    """The reading from an answer received just now; None if unreadable."""
     try:
         said = parsedate_to_datetime(date or "")
         return Heard(said.replace(tzinfo=said.tzinfo or UTC).astimezone(UTC), steady_s())

@@ -1,6 +1,6 @@
-"""The time by which one process decides: read anew after whatever may have taken long, and weighed against others.
+"""The time that one process uses for decisions: read again after slow steps, and compared with other clocks.
 
-In a simulation there is no clock but the instant that each cycle is given; then only facts count against it.
+In a simulation the only clock is the time given to each cycle; then only facts can contradict it.
 
 Held by tests/reconciler/timekeeping/test_clock_doubt.py and test_timekeeping.py.
 """
@@ -28,16 +28,17 @@ from reconciler.timekeeping.clock_doubt import (
 
 log = logging.getLogger(__name__)
 
-OWN = "the count of seconds of the same machine"
+OWN = "the monotonic clock of the same machine"
 STEP_COUNTS = timedelta(minutes=10)
-"""A clock that was set, with no other clock to ask, is believed after this: it may have been set right."""
+"""A clock that was set, without another clock to compare, is trusted after this: it may have been corrected.
+"""
 Others = Callable[[], Mapping[str, Heard]]
-"""Clocks beside those of clusters, by what they are called."""
+"""Clocks besides those of clusters, by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The time, and what speaks against it."""
+    """The time, and what contradicts it."""
 
     now: datetime
     doubt: Doubt | None = None
@@ -48,21 +49,21 @@ class Timekeeper:
     """One owner."""
 
     def __init__(self, settings: Settings, clock: Timepiece | None = None, others: Others = dict) -> None:
-        """`clock` None: time stands still in a cycle, and no other clock is asked."""
+        """`clock` None: time stands still in a cycle, and no other clock is used."""
         self._settings, self._clock, self._others = settings, clock, others
-        self._base: tuple[datetime, float] | None = None  # when our clock was believed last
-        self._heard: dict[str, Heard] = {}  # of clusters, when they were looked at last
-        self._since: datetime | float | None = None  # of the doubt that stands: seconds, or simulated time
+        self._base: tuple[datetime, float] | None = None  # when our clock was last trusted
+        self._heard: dict[str, Heard] = {}  # of clusters, at their last look
+        self._since: datetime | float | None = None  # start of the present doubt: seconds, or simulated time
         self._marked_s = 0.0
         self.standing: Doubt | None = None
-        """The doubt that stands, as it began."""
+        """The present doubt, as it began."""
 
     def read(self, now: datetime) -> datetime:
         """The present; in a simulation `now`."""
         return now if self._clock is None else self._clock.now()
 
     def read_on(self, now: datetime) -> datetime:
-        """The present, where `now` was believed: never before that."""
+        """The present, if `now` was trusted: never before that."""
         return max(now, self.read(now))
 
     def mark(self) -> None:
@@ -70,13 +71,13 @@ class Timekeeper:
         self._marked_s = 0.0 if self._clock is None else self._clock.steady_s()
 
     def has_paused(self) -> bool:
-        """True when so much time has passed since the mark that others may have gone on without us."""
+        """True if so much time has passed since the mark that other controllers may have acted."""
         if self._clock is None:
             return False
         return self._clock.steady_s() - self._marked_s > self._settings.pause.total_seconds()
 
     def look(self, now: datetime, facts: Iterable[ClockReading], views: Mapping[str, ClusterView]) -> Moment:
-        """The present, weighed against these facts and what clusters said in these views, or the last ones."""
+        """The present, compared with these facts and the clusters' clocks in these views, or the last ones."""
         now, least = self.read(now), () if self._settings.believe_clock else tuple(facts)
         self._heard |= {name: view.clock for name, view in views.items() if view.clock is not None}
         readings = (*least, *self._clocks())
@@ -87,7 +88,7 @@ class Timekeeper:
         return Moment(no_earlier(now, least) if found is None else now, found, offsets)
 
     def note(self, moment: Moment) -> None:
-        """What a whole cycle found: our clock is believed from here on, or the doubt goes on."""
+        """The result of a whole cycle: our clock is trusted from here on, or the doubt continues."""
         if moment.doubt is not None:
             if self.standing is None:
                 log.warning("clock doubted message=%s", moment.doubt.sentence)
@@ -98,7 +99,7 @@ class Timekeeper:
             self._base = (moment.now, self._clock.steady_s())
 
     def doubted_for(self, now: datetime) -> timedelta:
-        """How long the doubt has stood, by a clock that nobody sets where there is one."""
+        """How long the doubt has lasted, by a monotonic clock if there is one."""
         if self._since is None:
             return timedelta()
         age = self._age(now)
@@ -123,7 +124,7 @@ class Timekeeper:
             yield ClockReading(f"the API server of {name}", heard.at(steady_s))
 
     def _is_only_a_step(self, found: Doubt, readings: Iterable[ClockReading]) -> bool:
-        """Nobody but this machine says otherwise, nobody else can be asked, and people had the time to act."""
+        """Only this machine contradicts itself, no other clock is available, and people had time to act."""
         alone = all(reading.who == OWN for reading in found.against)
         asked = any(not reading.is_least and reading.who != OWN for reading in readings)
         return alone and not asked and self.doubted_for(found.ours) >= STEP_COUNTS
@@ -132,6 +133,6 @@ class Timekeeper:
 def readings_of(
     decided: datetime | None, facts: Facts | None, views: Mapping[str, ClusterView]
 ) -> list[ClockReading]:
-    """What the status branch and nodes that were handed over say of the time."""
+    """The time according to the status branch and to nodes that were handed over."""
     readings = [] if decided is None else [ClockReading("the status branch", decided, is_least=True)]
     return readings + ([] if facts is None else list(handed_over_readings(facts, views)))

@@ -1,1 +1,1 @@
-"""Whose word counts: keys, identities, the policy of paths and fields, and the judging of changes."""
+"""Whose changes count: keys, identities, the policy of paths and fields, and the judging of changes."""

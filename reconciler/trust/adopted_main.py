@@ -1,9 +1,9 @@
-"""What comes into force when an operator takes a main that was rewritten, and which holds stay.
+"""What comes into force when an operator adopts a rewritten main, and which holds remain.
 
-A hold is about one content: where the new main has the very content that was held, nobody has looked at it, and it
-stays held. Where main has another content, it is the operator who brings it in, and that is told.
+A hold concerns one content: if the new main still has the held content, it stays held, because nobody has
+reviewed it. If main has another content, the operator accepts it, and the event reports that.
 
-Pure but for the listings of the two trees. Held by tests/reconciler/trust/test_freezing.py.
+Pure except for listing the two trees. Held by tests/reconciler/trust/test_freezing.py.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from schemas.rules.problems import quoted
 from schemas.status.judgements import HeldChange
 
 MOST_LISTED = 20
-"""Files that are named one by one."""
+"""Files that are listed by name."""
 
 Content = tuple[str, int]
 """Git's id and mode."""
@@ -26,26 +26,28 @@ Content = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Adoption:
-    """What an operator took; `changes` None: what was in force is not there any more to compare with."""
+    """What an operator adopted; `changes` None: the old tree no longer exists to compare with."""
 
     main: str
     instead_of: str
-    changes: tuple[str, ...] | None  # a line for each file that comes into force otherwise than it was
-    held: tuple[HeldChange, ...]  # stay so
+    changes: tuple[str, ...] | None  # a line for each file whose content in force changes
+    held: tuple[HeldChange, ...]  # changes that remain held
 
     @property
     def sentence(self) -> str:
-        """For an event."""
+        """The text of the event."""
         if self.changes is None:
-            what = "what was in force is not there any more to compare it with"
+            what = "the commit in force before no longer exists, so the changes cannot be listed"
         else:
-            what = f"files that come into force by it: {len(self.changes)}"
-        text = f"an operator took main as it is at {self.main[:12]} instead of {self.instead_of[:12]}; {what}"
-        return f"{text}; changes that stay held: {len(self.held)}"
+            what = f"files changed by this: {len(self.changes)}"
+        text = f"an operator adopted main at {self.main[:12]} in place of {self.instead_of[:12]}; {what}"
+        return f"{text}; changes still held: {len(self.held)}"
 
 
 def adopted(store: Store, main: str, instead_of: str, held: Collection[HeldChange]) -> Adoption:
-    """What it means to take `main`, where `instead_of` counted except for what is `held`. Costs both listings."""
+    """The effects of adopting `main` in place of `instead_of`, which counted except for what is `held`. Lists
+    both trees.
+    """
     new = _tree(store, main)
     by_path = sorted(held, key=lambda change: change.path)
     kept = tuple(c for c in by_path if _oid(new.get(c.path)) == c.found and _is_here(store, c))
@@ -63,7 +65,7 @@ def changes(before: Mapping[str, Content], after: Mapping[str, Content]) -> tupl
 
 
 def listed(lines: Collection[str]) -> list[str]:
-    """The first of them, and how many more there are."""
+    """The first lines, and how many more there are."""
     more = len(lines) - MOST_LISTED
     return [*list(lines)[:MOST_LISTED], *([f"and {more} more"] if more > 0 else [])]
 
@@ -96,7 +98,7 @@ def _oid(content: Content | None) -> str | None:
 
 
 def _is_here(store: Store, change: HeldChange) -> bool:
-    """Whether the content that counts can be read: without it nothing could stand in the place of what is held."""
+    """True if the content that counts can be read: without it nothing could replace the held content."""
     try:
         store.sizes([] if change.authorised is None else [change.authorised])
     except Fault:

@@ -1,7 +1,9 @@
-"""The commits that a step brought from other sides, and what each was built on; read once, then asked in memory.
+"""The commits that a step brought from merged side branches, and what each was built on; read once, then
+queried in memory.
 
-What is on a side is told by ancestry, never by dates. Git is asked in the middle of what is not known yet, so that a
-thousand commits in a row cost twenty questions; every read is counted, and beyond its bounds a side is not looked at.
+Ancestry decides what is on a side, never dates. Git is asked about commits in the middle of the unknown part,
+so that a chain of a thousand commits costs twenty queries; every read is counted, and a side beyond the
+limits is not examined.
 
 Held by tests/reconciler/trust/test_ancestry.py.
 """
@@ -16,29 +18,29 @@ from graphlib import TopologicalSorter
 from reconciler.store.store_port import Commit, Entry, Store
 
 MOST_SIDE_COMMITS = 1000
-"""Commits on the other sides of one merge that are looked at; a merge with more is vouched for by its signer alone."""
+"""Side commits examined for one merge; for a larger merge only its own signature counts."""
 MOST_PARENTS = 16
-"""Of one merge; one with more is vouched for by its signer alone."""
+"""Parents of one merge; for a merge with more only its own signature counts."""
 MOST_QUESTIONS = 200
-"""Questions of one step that start a git process each."""
+"""Queries of one step that start a Git process each."""
 MOST_CHANGES = 100_000
-"""Changed files of all commits of a step's sides together."""
+"""Changed files in all side commits of a step together."""
 PROCESS = 10
-"""As much work as so many reads: a question that starts a process."""
+"""A query that starts a process counts as this many reads."""
 
 
-class TooMuch(Exception):  # noqa: N818 - no error to anybody outside: less is known then
-    """More than is looked at for one step."""
+class TooMuch(Exception):  # noqa: N818 - not an error outside this module: less is known then
+    """One step exceeds the limits."""
 
 
 class Reads:
-    """A store as it is asked about one step, within bounds. One owner."""
+    """A store queried about one step, within limits. One owner."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._questions = self._changes = 0
         self.work = 0
-        """What was read, in reads of one object or difference."""
+        """Number of reads of one object or difference."""
 
     def commit(self, oid: str) -> Commit:
         """See `port.Store.commit`."""
@@ -72,45 +74,49 @@ class Reads:
 
 
 def parents_of(commit: Commit) -> tuple[str, ...]:
-    """Each once."""
+    """Without duplicates."""
     return tuple(dict.fromkeys(commit.parents))
 
 
 @dataclass(frozen=True, slots=True)
 class Below:
-    """What commits were built on, as bits."""
+    """Each commit's ancestors, as bits."""
 
     place: Mapping[str, int] = field(default_factory=dict)
     bits: Mapping[str, int] = field(default_factory=dict)
 
     def of(self, oids: Iterable[str]) -> int:
-        """Everything that one of these was built on."""
+        """All ancestors of these commits."""
         found = 0
         for oid in oids:
             found |= self.bits[oid]
         return found
 
     def has(self, bits: int, oid: str) -> bool:
-        """Whether a commit is among them."""
+        """True if the commit is among them."""
         return bits >> self.place[oid] & 1 == 1
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Commits that main was not built on, those before that others were built on; and where they leave main."""
+    """Commits that main was not built on and their ancestors among each other; and the commits where they
+    branch off main.
+    """
 
     commits: Mapping[str, Commit] = field(default_factory=dict)
     below: Below = field(default_factory=Below)
     forks: tuple[str, ...] = ()
 
     def forks_of(self, oid: str) -> tuple[str, ...]:
-        """The commits of main that one was built on first, on each way back."""
+        """The first commits of main among its ancestors, on each path."""
         bits = self.below.bits[oid]
         return tuple(fork for fork in self.forks if self.below.has(bits, fork))
 
 
 def side_of(reads: Reads, starts: Iterable[str], old: str) -> Side:
-    """Every commit that one of `starts` was built on (or is) and `old` was not. Raises TooMuch, and Faults."""
+    """Every commit that is one of `starts` or an ancestor of one, but not of `old`. Raises TooMuch, and
+    Faults.
+    """
     read, answers = _walked(reads, starts, old)
     graph = {oid: [p for p in parents_of(commit) if p in read] for oid, commit in read.items()}
     order = list(TopologicalSorter(graph).static_order())
@@ -124,9 +130,10 @@ def side_of(reads: Reads, starts: Iterable[str], old: str) -> Side:
 
 
 def _walked(reads: Reads, starts: Iterable[str], old: str) -> tuple[dict[str, Commit], dict[str, bool]]:
-    """Commits back from `starts`, every ask twice as many, until all that is left is known to be `old`'s.
+    """Commits back from `starts`, twice as many per query, until all open ends are known to be ancestors of
+    `old`.
 
-    With them whether `old` was built on those that were asked about: some that were read may be its too.
+    Also the answers of the ancestry queries: some of the commits read may be ancestors of `old` too.
     """
     todo = deque(dict.fromkeys(starts))
     seen, read, answers, parents = set(todo), dict[str, Commit](), dict[str, bool](), 0
@@ -150,7 +157,7 @@ def _walked(reads: Reads, starts: Iterable[str], old: str) -> tuple[dict[str, Co
 
 
 def _below(read: Mapping[str, Commit], order: Iterable[str]) -> Below:
-    """Of commits with their parents before them; parents that were not read have bits, too."""
+    """`order` has parents before children; parents that were not read have bits, too."""
     place, bits = dict[str, int](), dict[str, int]()
     for oid in order:
         found = 0
@@ -164,7 +171,9 @@ def _below(read: Mapping[str, Commit], order: Iterable[str]) -> Below:
 def _beyond(
     reads: Reads, order: Iterable[str], below: Below, answers: Mapping[str, bool], old: str
 ) -> set[str]:
-    """Those that `old` was not built on: what rests on such a one is such a one, what is below others is not."""
+    """Commits that are not ancestors of `old`. If one is not, its descendants are not either; if one is, its
+    ancestors are.
+    """
     new: set[str] = set()
     known = 0
     for oid in order:

@@ -1,7 +1,8 @@
-"""The authorised tree: of every governed file the content that counts, what is held instead, and the people in it.
+"""The authorised tree: for every governed file the content that counts, what is held instead, and the people
+in it.
 
-A document of people that is authorised and does not read leaves the people as they were: what was last readable is in
-force, here as for everybody else. One owner; changed step by step by `reconciler.trust.gate`.
+An authorised but unreadable document leaves the people unchanged: the last readable version is in force, as
+everywhere. One owner; `reconciler.trust.gate` changes it step by step.
 """
 
 from __future__ import annotations
@@ -24,20 +25,20 @@ from schemas.rules.view import PROJECT
 from schemas.status.judgements import HeldChange
 
 PEOPLE = frozenset({"Project", "Slice", "WorkspaceRequest"})
-"""Kinds of documents that say who somebody is."""
+"""Kinds of documents that define people."""
 
 InForce = Callable[[str], Document | None]
-"""The document of a path that counts, for one that does not read any more."""
+"""The document in force for a path whose content is unreadable."""
 
 
 class Documents:
-    """Reads documents by content, through the cache that the rest of the controller uses."""
+    """Reads documents by content, through the cache shared with the rest of the controller."""
 
     def __init__(self, store: Contents, cache: DocumentCache) -> None:
         self._store, self._cache = store, cache
 
     def read(self, files: Mapping[str, File | None]) -> dict[str, Document]:
-        """Those of the files that are documents and read well. One round for all of them."""
+        """The readable documents among the files, read in one round."""
         wanted = {path: file.oid for path, file in files.items() if file and file.mode == REGULAR_MODE}
         known = self._cache.get_many(wanted.values())
         sizes = self._store.sizes({oid for oid in wanted.values() if oid not in known})
@@ -71,7 +72,7 @@ class Authorised:
         self.held: dict[str, HeldChange] = {}
 
     def begin(self, entries: Iterable[Entry], held: Iterable[HeldChange]) -> None:
-        """All files of a commit, with what is held in it."""
+        """All files of a commit, and the changes held in it."""
         self.held = {change.path: change for change in held}
         self._files = {
             e.path: File(e.oid, e.mode) for e in entries if e.oid is not None and is_governed(e.path)
@@ -85,7 +86,7 @@ class Authorised:
             self._people[PROJECT] = kept
 
     def file(self, path: str) -> File | None:
-        """What counts at that path."""
+        """The content that counts at that path."""
         return self._files.get(path)
 
     def authority(self, keyring: Keyring) -> Authority:
@@ -95,7 +96,7 @@ class Authorised:
         return self._authority
 
     def _current_teams(self) -> dict[str, Team]:
-        """Made anew only for slices whose documents are others."""
+        """Computed again only for slices whose documents changed."""
         known, self._teams = self._teams, {}
         for slice_ in slices_in(self._people):
             name = slice_.metadata.name
@@ -104,19 +105,19 @@ class Authorised:
         return {name: team for name, (_, team) in self._teams.items()}
 
     def project_name(self) -> str:
-        """As statements of approval name it."""
+        """The name used in approval statements."""
         project = self._people.get(PROJECT)
         return "" if project is None else project.metadata.name
 
     def accept(self, files: Mapping[str, File | None]) -> None:
-        """These count from now on."""
+        """From now on these contents count."""
         self._enrol({path: file for path, file in files.items() if _is_of_people(path)})
         for path, file in files.items():
             self.held.pop(path, None)
             self._put(path, file)
 
     def hold(self, denial: Denial, found: File | None, commit: str, now: datetime) -> None:
-        """What a commit made of a file does not count; what counted goes on to."""
+        """A commit's content of this file does not count; the previous one still does."""
         counts = self._files.get(denial.path)
         self.held[denial.path] = HeldChange(
             path=denial.path,
@@ -136,16 +137,14 @@ class Authorised:
             self._files[path] = file
 
     def _enrol(self, files: Mapping[str, File | None]) -> None:
-        """People as these files have them; those of a file that does not read stay as they were."""
+        """Updates the people from these files; an unreadable file leaves them unchanged."""
         if not files:
             return
         read = self._documents.read(files)
         for path, file in files.items():
             if path in read:
                 self._people[path] = read[path]
-            elif (
-                file is None and path != PROJECT
-            ):  # without a project nobody could ever change anything again
+            elif file is None and path != PROJECT:  # without a project nobody could change anything again
                 self._people.pop(path, None)
             elif path not in self._people and (kept := self._in_force(path)) is not None:
                 self._people[path] = kept

@@ -1,10 +1,10 @@
-"""Who somebody is, and what the tree before a change makes of them. Pure.
+"""Who a person is, and which rights the tree before a change gives them. Pure.
 
-Rights go by entries, never by what an entry claims: a key or account that a slice lists gives rights in that slice
-alone, whatever address stands beside it, because the slice's owners write it. Addresses carry rights from one place
-to another only where the operator's own file (`allowed_signers`) or a service that it names vouches for them; and in
-matters of a slice nobody is called as another slice's people call them. Where
-there is such a file, a signature is an admin's only by a key that it names for the admin's address.
+Rights follow list entries, never what an entry claims: a key or account listed by a slice gives rights in
+that slice only, whatever address is listed with it, because the slice's owners write that entry. Addresses
+carry rights from one place to another only if the operator's own file (`allowed_signers`) or a service named
+there vouches for them; and within a slice, no one is identified by another slice's entries. If that file
+exists, a signature counts as an admin's only if the file lists the key for the admin's address.
 
 Held by tests/reconciler/trust/test_authority.py.
 """
@@ -25,27 +25,28 @@ from schemas.documents.workspace import WorkspaceRequest
 from schemas.rules.view import PROJECT, slice_path
 
 SERVICE = "service:"
-"""Principals of services begin so: what they sign counts for the person whom they name, about requests."""
+"""Prefix of service principals: what a service signs counts for the person it names, but only for requests.
+"""
 _ABOUT_ALL = "/all"
-"""Principals of services that speak for people about everything end so."""
+"""Suffix of service principals that may act for people in every matter."""
 _PATTERN = frozenset("*?[")
 
 
 @dataclass(frozen=True, slots=True)
 class Roll:
-    """Some people by all that shows them; the values are their addresses."""
+    """People by key and account; the values are their addresses."""
 
     emails: frozenset[str] = frozenset()
     keys: Mapping[str, str] = field(default_factory=dict)
     accounts: Mapping[int, str] = field(default_factory=dict)
 
     def entry(self, voucher: Voucher) -> str | None:
-        """The address that stands beside that key or account here."""
+        """The address listed with that key or account."""
         return self.keys.get(voucher.key) if voucher.key else self.accounts.get(voucher.account)
 
 
 def roll_of(people: Iterable[Person]) -> Roll:
-    """Of a key or account that stands there twice the first entry counts."""
+    """If a key or account is listed twice, the first entry counts."""
     emails, keys, accounts = set[str](), dict[str, str](), dict[int, str]()
     for person in people:
         emails.add(person.email)
@@ -72,7 +73,7 @@ Rolls = Callable[[Team], tuple[Roll, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """The people of one tree, and the keys outside of it. Asking costs the number of slices."""
+    """The people of one tree, and the operator's keys. A query costs O(slices)."""
 
     admins: Roll = field(default_factory=Roll)
     handles: Mapping[str, str] = field(default_factory=dict)  # of admins, by address
@@ -80,9 +81,9 @@ class Authority:
     keyring: Keyring = field(default_factory=Keyring)
 
     def actor(self, voucher: Voucher, now: datetime, namespace: str = GIT, slice_: str = "") -> Actor | None:
-        """Whom this evidence shows; None: nobody who is listed anywhere.
+        """The person identified by this evidence; None: not listed anywhere.
 
-        `slice_` is what it is about: somebody whom slices alone name is called as that one names them.
+        `slice_` is the slice concerned: a person listed only in slices is identified by that slice's entry.
         """
         strong = self._strong(voucher, now, namespace)
         if strong is None:
@@ -96,21 +97,23 @@ class Authority:
         if voucher.is_narrow:
             return Actor(email, member_of=frozenset(self.teams) if is_admin else member_of, is_narrowed=True)
         handle = self.handles.get(email, "") if is_admin else ""
-        # What a slice calls somebody must not open what the address opens elsewhere.
+        # A slice's entry must not give the rights that the address has elsewhere.
         own_in = None if strong else self._calling(voucher, email, member_of)
         return Actor(email, is_admin, owns, member_of, handle, own_in=own_in, admins=self.admins.emails)
 
     def _calling(self, voucher: Voucher, email: str, slices: Collection[str]) -> frozenset[str]:
-        """Of these slices those that list the evidence beside this address."""
+        """Those of these slices that list the evidence with this address."""
         return frozenset(name for name in slices if self._claimed(voucher, (name,)) == email)
 
     def address(self, voucher: Voucher, now: datetime, slice_: str) -> str | None:
-        """What this evidence calls somebody in matters of one slice; None: only others name them, or nobody does."""
+        """The address that this evidence has within one slice; None: unlisted, or listed by other slices
+        only.
+        """
         strong = self._strong(voucher, now, GIT)
         return None if strong is None else self._called(voucher, strong, slice_)
 
     def _strong(self, voucher: Voucher, now: datetime, namespace: str) -> set[str] | None:
-        """Addresses whose rights it carries everywhere; None: it shows nobody, whoever lists it."""
+        """Addresses whose rights it carries everywhere; None: it identifies no one, whatever lists it."""
         emails = self._shown(voucher, namespace, now)
         if emails is None:
             return None
@@ -118,12 +121,12 @@ class Authority:
         return emails if listed is None else {*emails, listed}
 
     def _called(self, voucher: Voucher, strong: set[str], slice_: str) -> str | None:
-        """The address that an admin's entry or the operator gives, or else this slice."""
+        """The address given by an admin's entry or the operator, else by this slice."""
         email = min(strong & self.admins.emails, default=None) or min(strong, default=None)
         return email or self._claimed(voucher, (slice_,))
 
     def _shown(self, voucher: Voucher, namespace: str, now: datetime) -> set[str] | None:
-        """Addresses that somebody beyond doubt gives for it; None: it shows nobody, whoever lists it."""
+        """Addresses confirmed for it by a trusted source; None: it identifies no one, whatever lists it."""
         if voucher.email:
             return {voucher.email}
         if not voucher.key:
@@ -136,7 +139,7 @@ class Authority:
         return {principal for principal in principals if _PATTERN.isdisjoint(principal)}
 
     def _admin_entry(self, voucher: Voucher) -> str | None:
-        """The admin beside whom project.yaml lists it, where what it lists makes admins."""
+        """The admin that project.yaml lists it for, if such an entry is sufficient for admin rights."""
         if voucher.key and self.keyring.is_given:
             return None
         return self.admins.entry(voucher)
@@ -147,7 +150,7 @@ class Authority:
                 yield name
 
     def _claimed(self, voucher: Voucher, slices: Collection[str]) -> str | None:
-        """What a slice's people call somebody whom nobody else names."""
+        """The address in a slice's entry, for a person that no other source identifies."""
         for name in sorted(slices):
             team = self.teams.get(name, NO_TEAM)
             if (email := team.owners.entry(voucher) or team.members.entry(voucher)) is not None:
@@ -156,16 +159,17 @@ class Authority:
 
 
 def is_narrow(principals: Iterable[str]) -> bool:
-    """Whether a service with these principals speaks about requests alone, as a door does that reads a cluster's.
+    """True if a service with these principals may only act on requests, as the door for a cluster's objects
+    does.
 
-    Then of what a person may do only this counts: to file, change and delete requests, and to give approvals back.
-    A stolen key of such a service changes no quota, no people and no policy.
+    Of a person's rights only these count then: create, change and delete requests, and withdraw approvals. A
+    stolen key of such a service changes no quota, no people and no policy.
     """
     return not any(each.startswith(SERVICE) and each.endswith(_ABOUT_ALL) for each in principals)
 
 
 def is_machine(principal: str) -> bool:
-    """Whether it is a controller, a service, an agent or an applier; people are addresses."""
+    """True for a controller, a service, an agent or an applier; people are addresses."""
     return "@" not in principal
 
 
@@ -187,7 +191,7 @@ def team_of(slice_: Slice) -> Team:
 
 
 def slices_in(documents: Mapping[str, Document]) -> Iterator[Slice]:
-    """Every slice, those too that workspace requests make."""
+    """Every slice, including those made by workspace requests."""
     for document in documents.values():
         if isinstance(document, Slice):
             yield document

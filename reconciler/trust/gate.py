@@ -1,12 +1,13 @@
-"""How far main counts: every commit of it is judged once, against the tree that was authorised before it.
+"""How far main counts: every commit is judged once, against the tree that was authorised before it.
 
-The line of first parents is followed from the commit judged last; each step is judged by the people before it, so that
-an admin's commit and what rests on it may come in one push. What nobody with the right to it stands behind is held:
-the content that was authorised last stays in force until somebody entitled brings the file in again, or main has it as
-it was. A main that does not descend from what was judged counts for nothing, at every level.
+The gate follows first parents from the last judged commit; each step is judged by the people before it, so
+that an admin's commit and the changes it enables may arrive in one push. A change without the approval of a
+person entitled to it is held: the last authorised content stays in force until an entitled person submits the
+file again, or main restores it. A main that does not descend from the judged commit does not count, at any
+level.
 
-What cannot be judged now (a forge that does not answer) leaves main where it was judged last, with an alarm; it is
-tried again at the next call.
+If judging is impossible now (the forge does not answer), main stays at the last judged commit, with an alarm,
+and the next call retries.
 
 Held by tests/reconciler/trust/test_gate.py, test_policy_matrix.py and test_attack.py.
 """
@@ -37,20 +38,21 @@ from schemas.status.judgements import HeldChange, TrustRecord
 log = logging.getLogger(__name__)
 
 MOST_HELD = 20_000
-"""Changes that are held at once; main with more counts as it was before them."""
+"""Changes held at once; a main with more counts as it was before them."""
 MOST_CHANGED = 200_000
-"""Files that one step may change."""
+"""Files changed by one step."""
 NOT_KNOWN_YET = "NotKnownYet"
-"""The Fault of a forge that has not heard of a commit; it learns of it a moment later, so this is no alarm."""
+"""The Fault of a forge that does not know a commit yet; it will a moment later, so this is no alarm."""
 RETRY = timedelta(seconds=20)
-"""How long a forge or a folder that failed is left alone: each question to it may take its time."""
+"""Pause after a failure of the forge or the folder: each query may take long."""
 WORK = 500
-"""Commits that are read in one call, and so for files (`PORTION`): what more there is waits for the next call, so that
-a flood delays no start and no strict end."""
+"""Commits read per call, like files (`PORTION`): the rest waits for the next call, so that a flood of commits
+delays no start and no strict end.
+"""
 
 
 def sources_of(settings: Settings, forge: Forge | None = None) -> Sources:
-    """As the operator's settings have it. UserError `BadTrustFolder` when the keys cannot be read."""
+    """Built from the operator's settings. UserError `BadTrustFolder` if the keys cannot be read."""
     trust = settings.trust
     if trust.level == "none":
         return Sources(branch=settings.main_branch)
@@ -59,7 +61,7 @@ def sources_of(settings: Settings, forge: Forge | None = None) -> Sources:
 
 
 class Gate:
-    """Judges main. One owner; what it knows is kept by whoever commits `Admitted.record`."""
+    """Judges main. One owner; the caller that commits `Admitted.record` persists its state."""
 
     def __init__(
         self,
@@ -70,31 +72,33 @@ class Gate:
         *,
         adopt: bool = False,
     ) -> None:
-        """`in_force` gives the document of a path that counts; `adopt`: an operator takes main as it is."""
+        """`in_force` gives the document in force for a path; `adopt`: an operator adopts main as it is."""
         self._store = store
         self._verifies = sources.level != "none"
         self._adopt = adopt
         documents = Documents(store, cache)
         self._tree = Authorised(documents, in_force)
         self._assessor = Assessor(store, documents, self._tree, sources)
-        self._at: str | None = None  # the commit that was judged last
-        self._has_tree = False  # the tree is of that commit
+        self._at: str | None = None  # the last judged commit
+        self._has_tree = False  # the tree is that of this commit
         self._held: tuple[HeldChange, ...] = ()  # at that commit, while there is no tree
-        self._steps: tuple[str, list[Step]] = ("", [])  # to which main, newest first
-        self._record: TrustRecord | None = None  # as given out last
-        self._committed: TrustRecord | None = None  # as the status branch had it last
+        self._steps: tuple[str, list[Step]] = ("", [])  # the head of main, and the steps to it, newest first
+        self._record: TrustRecord | None = None  # as last returned
+        self._committed: TrustRecord | None = None  # as last read from the status branch
         self._intent = ""
-        self._frozen: tuple[str, str, str] | None = None  # main, what was judged, and why
-        self._pause: tuple[str, str, datetime] | None = None  # main, the alarm of it if any, and until when
+        self._frozen: tuple[str, str, str] | None = None  # head of main, judged commit, reason
+        self._pause: tuple[str, str, datetime] | None = (
+            None  # head of main, its alarm if any, end of the pause
+        )
         self._provenance: dict[str, Provenance] = {}
         self.adoption: Adoption | None = None
-        """What an operator took by this process; None: nothing."""
+        """What an operator adopted through this process; None: nothing."""
 
     def admit(self, main: str, record: TrustRecord | None, intent: str, now: datetime) -> Admitted:
-        """Judge what main has more than was judged.
+        """Judges the commits of main that are not judged yet.
 
-        `record` and `intent` are what the status branch says: how far main was judged, and the commit it answers.
-        Costs a signature and a difference for each new commit, and a listing of main once a process life.
+        `record` and `intent` come from the status branch: how far main was judged, and the commit it covers.
+        Costs a signature check and a difference per new commit, and one listing of main per process.
         """
         self._resume(record, intent)
         if self._at is None:
@@ -109,19 +113,21 @@ class Gate:
             alarm = self._freeze(main, str(frozen))
         except Fault as fault:
             if fault.reason != NOT_KNOWN_YET:
-                alarm = f"main is not judged: {fault}; what was judged stays in force, and it is tried again"
+                alarm = f"judging main failed: {fault}; the judged commits stay in force; retrying"
             self._pause = (main, alarm, fault.until if isinstance(fault, RateLimited) else now + RETRY)
-        self._adopt = False  # it was said of the main that was there at the start
+        self._adopt = False  # adoption applies only to the main found at the start
         return self._given(main, alarm)
 
     # -- where it stands -------------------------------------------------------------------------------------
 
     def _resume(self, record: TrustRecord | None, intent: str) -> None:
-        """Go on from what is committed: at the begin of a process life, and when somebody else committed since."""
+        """Resume from the committed record: at the start of the process, and after another controller
+        committed.
+        """
         if record is not None and record not in (self._record, self._committed):
             self._begin(record.main, record.held)
         elif intent and (self._at is None or (self._frozen is not None and intent != self._intent)):
-            # The latter: another controller went on, so somebody adopted what it went on from.
+            # In the second case, another controller adopted the commit that it continued from.
             self._begin(intent, ())
         self._committed, self._intent = record, intent
 
@@ -135,8 +141,8 @@ class Gate:
         return TrustRecord(metadata=Metadata(name="trust"), main=self._at, held=held)
 
     def _freeze(self, main: str, why: str) -> str:
-        """The alarm; empty when an operator takes main as it is."""
-        assert self._at is not None, "nothing freezes before it began"
+        """Returns the alarm; empty when an operator adopts main as it is."""
+        assert self._at is not None, "main cannot freeze before the first commit is judged"
         if self._adopt:
             held = tuple(self._tree.held.values()) if self._has_tree else self._held
             self.adoption = adopted(self._store, main, self._at, held)
@@ -144,7 +150,7 @@ class Gate:
             self._begin(main, self.adoption.held)
             return ""
         self._frozen = (main, self._at, why)
-        self._store.keep(self._at)  # it is in force, and main may not lead to it any more
+        self._store.keep(self._at)  # it is in force, and main may no longer lead to it
         return why
 
     def _given(self, main: str, alarm: str) -> Admitted:
@@ -157,8 +163,9 @@ class Gate:
         held = self._tree.held if self._has_tree else {}
         if len(held) > MOST_HELD:
             alarm = alarm or (
-                f"main changes more than {MOST_HELD} files that nobody with the right to it stands behind, and counts "
-                f"as it was at {self._record.main[:12]}; revert those changes, or bring in portions what shall count"
+                f"main has more than {MOST_HELD} changed files without the approval of an entitled person, and counts "
+                f"as it was at {self._record.main[:12]}; revert those changes, or submit the intended ones "
+                "in smaller parts"
             )
             return Admitted(self._record.main, self._record, self._provenance, alarm, True, has_more)
         if self._record.main != self._at:
@@ -168,7 +175,9 @@ class Gate:
     # -- going on --------------------------------------------------------------------------------------------
 
     def _advance(self, main: str, now: datetime) -> None:
-        """As many steps towards main as one call may take. Raises Frozen, or a Fault; what was judged stays so."""
+        """As many steps towards main as one call allows. Raises Frozen, or a Fault; finished steps stay
+        judged.
+        """
         assert self._at is not None, "it began"
         if main == self._at:
             return
@@ -192,7 +201,7 @@ class Gate:
         try:
             while steps and work < WORK and files < PORTION:
                 taken = self._assessor.take(steps[-1], partial(self._changed, steps[-1]), now)
-                if taken is None:  # there is more of it
+                if taken is None:  # the step is not finished yet
                     break
                 self._at = steps.pop().commit.oid
                 provenance.update(taken.provenance)
@@ -205,6 +214,6 @@ class Gate:
         if len(entries) > MOST_CHANGED:
             oid = step.commit.oid[:12]
             raise Frozen(
-                f"{oid} changes more than {MOST_CHANGED} files; push main back and split it, or {ADOPT}"
+                f"{oid} changes more than {MOST_CHANGED} files; reset main and split the commit, or {ADOPT}"
             )
         return list(entries)

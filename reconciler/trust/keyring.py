@@ -1,8 +1,8 @@
-"""The keys that an operator keeps outside of the repository: who they say signs, and which keys never count again.
+"""The operator's keys, kept outside the repository: who signs with which key, and which keys are revoked.
 
-A folder as a ConfigMap or Secret is mounted: `allowed_signers` in OpenSSH's format, `revoked_keys` with one public key
-a line, `gpg/` with exported OpenPGP keys (read by `reconciler.trust.signature_check`). Reading is strict: a line
-that cannot be read might be the one that takes somebody's rights away, so nothing counts until it is mended.
+A folder mounted from a ConfigMap or Secret: `allowed_signers` in OpenSSH's format, `revoked_keys` with one
+public key per line, `gpg/` with exported OpenPGP keys (read by `reconciler.trust.signature_check`). Parsing
+is strict: an unreadable line might revoke someone's rights, so nothing counts until it is fixed.
 
 Held by tests/reconciler/trust/test_keyring.py.
 """
@@ -37,12 +37,12 @@ class Signer:
 
     principals: tuple[str, ...]
     key: str
-    namespaces: tuple[str, ...] = ()  # none: every one
+    namespaces: tuple[str, ...] = ()  # empty: all of them
     valid_after: datetime | None = None
     valid_before: datetime | None = None
 
     def counts(self, namespace: str, now: datetime) -> bool:
-        """True if its key may sign for that purpose at that instant."""
+        """True if its key may sign for that purpose at that time."""
         if not self.is_timely(now):
             return False
         return not self.namespaces or any(fnmatchcase(namespace, each) for each in self.namespaces)
@@ -55,42 +55,44 @@ class Signer:
 
 @dataclass(frozen=True, slots=True)
 class Keyring:
-    """What the folder says. Keys are as `sshsig.canonical_key` gives them."""
+    """The folder's content. Keys are as `sshsig.canonical_key` gives them."""
 
     signers: tuple[Signer, ...] = ()
     revoked_keys: frozenset[str] = frozenset()
     is_given: bool = False
-    """Whether there is an allowed_signers at all; if not, the keys in manifests are all that is known."""
+    """True if there is an allowed_signers file; without it only the keys in manifests are known."""
 
     def principals(self, key: str, namespace: str, now: datetime) -> tuple[str, ...]:
-        """Whom that key signs for, patterns as they are written; a revoked key signs for nobody."""
+        """The principals that the key signs for, patterns as written; a revoked key signs for none."""
         found = (p for signer in self._signers(key, namespace, now) for p in signer.principals)
         return tuple(dict.fromkeys(found))
 
     def allows(self, key: str, principal: str, namespace: str, now: datetime) -> bool:
-        """Whether that key signs for that principal, by name or by a pattern (`agent:east/*`)."""
+        """True if that key signs for that principal, by name or by a pattern (`agent:east/*`)."""
         return any(fnmatchcase(principal, each) for each in self.principals(key, namespace, now))
 
     def allows_controller(self, key: str, now: datetime) -> bool:
-        """Whether commits on the status branch may be signed with it."""
+        """True if it may sign commits on the status branch."""
         return self.allows(key, CONTROLLER, GIT, now)
 
     def names(self, principal: str) -> bool:
-        """Whether any line, valid now or not, names that principal itself."""
+        """True if any line, valid now or not, names exactly that principal."""
         return any(principal in signer.principals for signer in self.signers)
 
     def names_any(self, prefix: str) -> bool:
-        """Whether any line, valid now or not, names a principal that begins so."""
+        """True if any line, valid now or not, names a principal with that prefix."""
         return any(p.startswith(prefix) for signer in self.signers for p in signer.principals)
 
     def revoked(self, key: str) -> bool:
-        """Whether that key never counts again, wherever it is listed."""
+        """True if that key is revoked, wherever it is listed."""
         return key in self.revoked_keys
 
     def bars(self, key: str, now: datetime) -> bool:
-        """True if a key that manifests list does not count at that instant: it is revoked, or no line of it is timely.
+        """True if a key listed in manifests does not count at that time: it is revoked, or outside the dates
+        of all its lines.
 
-        The folder's dates hold for a key wherever it is listed, else a line in a slice would outlive them.
+        The folder's dates hold for a key wherever it is listed; otherwise a line in a slice would outlive
+        them.
         """
         lines = [signer for signer in self.signers if signer.key == key]
         return self.revoked(key) or (bool(lines) and not any(line.is_timely(now) for line in lines))
@@ -101,11 +103,11 @@ class Keyring:
 
 
 def read_keyring(folder: Path | None) -> Keyring:
-    """Read the folder now; None: an empty keyring. UserError `BadTrustFolder` names the file and the line."""
+    """Reads the folder; None: an empty keyring. UserError `BadTrustFolder` names the file and the line."""
     if folder is None:
         return Keyring()
     if not folder.is_dir():
-        raise _bad(f"{folder} is no folder; name the folder that holds {SIGNERS}")
+        raise _bad(f"{folder} is not a folder; give the folder that contains {SIGNERS}")
     listed, revoked = _text(folder / SIGNERS), _text(folder / REVOKED)
     return Keyring(
         signers=parse_signers(listed or "", str(folder / SIGNERS)),
@@ -115,7 +117,7 @@ def read_keyring(folder: Path | None) -> Keyring:
 
 
 class TrustFolder:
-    """The keyring of a folder that may change while we run: read again when a file in it did."""
+    """The keyring of a folder that may change at run time: read again after a file in it changed."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
@@ -123,7 +125,7 @@ class TrustFolder:
         self._keyring = read_keyring(folder)
 
     def keyring(self) -> Keyring:
-        """As the folder says now. Fault `BadTrustFolder` when it cannot be read: then nobody may be judged."""
+        """The current keyring. Fault `BadTrustFolder` if it is unreadable: then no change can be judged."""
         seen = stamp(self._folder)
         if seen != self._seen:
             try:
@@ -135,7 +137,7 @@ class TrustFolder:
 
 
 def stamp(folder: Path | None) -> tuple[tuple[str, int, int, int], ...]:
-    """What changes whenever a file of the folder does, also where the folder is swapped as a whole."""
+    """Changes whenever a file of the folder changes, also if the folder is replaced as a whole."""
     if folder is None:
         return ()
     files = (folder / SIGNERS, folder / REVOKED, *gpg_files(folder))
@@ -182,14 +184,14 @@ def _signer(line: str, at: str) -> Signer:
     for principal in principals:
         if not _PATTERN.fullmatch(principal):
             raise _bad(
-                f"{at}: {principal[:80]!r} is no principal; write an address, or a word like `controller`"
+                f"{at}: {principal[:80]!r} is not a principal; write an address, or a name like `controller`"
             )
     rest = line[named.end() :].strip()
     if _is_key(rest):
         return Signer(principals, _key(rest, at))
     options = _QUOTED_OR_WORD.match(rest)
     if options is None:
-        raise _bad(f"{at}: no key; write the line of its .pub file behind the principal")
+        raise _bad(f"{at}: no key; write the content of the .pub file after the principal")
     return _with_options(Signer(principals, _key(rest[options.end() :].strip(), at)), options.group(), at)
 
 
@@ -206,11 +208,11 @@ def _with_options(signer: Signer, text: str, at: str) -> Signer:
             before = _instant(value, at)
         else:
             raise _bad(
-                f"{at}: the option {option[:80]!r} is not known here; use namespaces, valid-after and valid-before, "
+                f"{at}: the option {option[:80]!r} is not supported; use namespaces, valid-after and valid-before, "
                 'each as name="value"; certificates do not count'
             )
     if after is not None and before is not None and after >= before:
-        raise _bad(f"{at}: valid-after is not before valid-before; the key would never count")
+        raise _bad(f"{at}: valid-after is not before valid-before; the key would never be valid")
     return Signer(signer.principals, signer.key, namespaces, after, before)
 
 
@@ -221,8 +223,8 @@ def _instant(text: str, at: str) -> datetime:
             day, minute, second = match[1], match[2] or "0000", match[3] or "00"
             return datetime.strptime(day + minute + second, "%Y%m%d%H%M%S").replace(tzinfo=UTC)
     except ValueError:
-        pass  # a month of 13: the sentence below says it
-    raise _bad(f"{at}: {text[:40]!r} is no time; write YYYYMMDD or YYYYMMDDHHMM, in UTC")
+        pass  # a month of 13: the error below covers it
+    raise _bad(f"{at}: {text[:40]!r} is not a time; write YYYYMMDD or YYYYMMDDHHMM, in UTC")
 
 
 def _is_key(text: str) -> bool:
@@ -235,29 +237,29 @@ def _key(text: str, at: str) -> str:
     key = canonical_key(words[0] if words and words[0].startswith("gpg:") else text)
     if key is None:
         raise _bad(
-            f"{at}: {text[:60]!r} is no key that counts here; write the line of a .pub file (ed25519, ECDSA, RSA from "
-            "2048 bits; no certificate), or gpg: and the 40 digits of a fingerprint"
+            f"{at}: {text[:60]!r} is not a supported key; write the content of a .pub file (ed25519, ECDSA, RSA from "
+            "2048 bits; no certificate), or gpg: and the 40 hex digits of a fingerprint"
         )
     return key
 
 
 def _text(file: Path) -> str | None:
-    """A file's text; None: there is none."""
+    """A file's text; None: the file does not exist."""
     try:
         with file.open("rb") as opened:
             content = opened.read(_MOST_BYTES + 1)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise _bad(f"{file} cannot be read: {error.strerror}; check its rights") from error
+        raise _bad(f"{file} cannot be read: {error.strerror}; check its permissions") from error
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise _bad(
-            f"{file} is no text; write one key a line (`ssh-keygen -L` lists what a KRL has)"
+            f"{file} is not text; write one key per line (`ssh-keygen -L` lists what a KRL has)"
         ) from error
     if len(content) > _MOST_BYTES:
-        raise _bad(f"{file} has more than {_MOST_BYTES} bytes; keep the keys that are in use")
+        raise _bad(f"{file} has more than {_MOST_BYTES} bytes; remove unused keys")
     return text
 
 

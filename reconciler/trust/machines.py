@@ -1,11 +1,12 @@
-"""Whether a machine's word is its own: controllers, agents and appliers sign, with ed25519 keys alone.
+"""Whether a machine's statement is authentic: controllers, agents and appliers sign, with ed25519 keys only.
 
-So everything is checked in this process: no stranger's commit makes us start a program. A key counts for controllers
-when the trust folder names it as `controller`; for an agent or an applier when the folder does (`agent:east/h100-1`,
-`agent:east/*`, `applier:east`), or the cluster's manifest; never when it is revoked, nor outside the dates that the
-folder gives it. The instant counts that the signed thing states: what may be in wrong hands is to be revoked.
+So everything is checked in this process: an untrusted commit never makes us start a program. A controller's
+key must be listed in the trust folder as `controller`; an agent's or applier's key in the folder
+(`agent:east/h100-1`, `agent:east/*`, `applier:east`) or in the cluster's manifest. A revoked key never
+counts, and neither does one outside the folder's dates. The time stated by the signed object counts: a key
+that may have been stolen must be revoked.
 
-Nothing is asked of machines that nobody gave a key to, at level none.
+Machines without any listed key need not sign, at level none.
 
 Held by tests/reconciler/trust/test_machines.py.
 """
@@ -31,25 +32,25 @@ log = logging.getLogger(__name__)
 
 
 class Keys(Protocol):
-    """The keys that are kept outside of the repository; `reconciler.trust.keyring.Keyring` is one."""
+    """The keys kept outside the repository; `reconciler.trust.keyring.Keyring` is one."""
 
     def allows(self, key: str, principal: str, namespace: str, now: datetime) -> bool:
-        """Whether it signs for that principal, for that purpose at that instant; never when it is revoked."""
+        """True if it signs for that principal, for that purpose at that time; never if revoked."""
 
     def names(self, principal: str) -> bool:
-        """Whether any key is named for that principal."""
+        """True if any key is listed for that principal."""
 
     def names_any(self, prefix: str) -> bool:
-        """Whether any key is named for a principal that begins so."""
+        """True if any key is listed for a principal with that prefix."""
 
     def bars(self, key: str, now: datetime) -> bool:
-        """Whether it does not count at that instant, wherever it is listed: revoked, or outside its dates."""
+        """True if it is revoked or outside its dates, wherever it is listed."""
 
 
 class KeptKeys:
-    """The keys of a trust folder; while it cannot be read, those of its last good reading, and a line in the log.
+    """The keys of a trust folder; while it is unreadable, the last good ones, with a log line.
 
-    Strict ends must not wait for somebody who mends a file.
+    Strict ends must not wait for a fixed file.
     """
 
     def __init__(self, read: Callable[[], Keys]) -> None:
@@ -61,16 +62,16 @@ class KeptKeys:
             self._last, self._told = self._read(), ""
         except Fault as fault:
             if str(fault) != self._told:
-                log.warning("keys not read message=%s; those of before count, mend the folder", fault)
+                log.warning("keys not read message=%s; using the previous keys, fix the folder", fault)
             self._told = str(fault)
         return self._last
 
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """An agent's report as it lies on its branch."""
+    """An agent's report as read from its branch."""
 
-    cluster: str  # these two as the branch has them
+    cluster: str  # these two according to the branch
     agent: str
     report: bytes
     signature: str
@@ -79,13 +80,13 @@ class Signed:
 
 @dataclass(frozen=True, slots=True)
 class Machines:
-    """Whose words count. `keys` gives what the trust folder says now."""
+    """Which machines to believe. `keys` gives the trust folder's current keys."""
 
     keys: Callable[[], Keys]
     level: Level = "none"
 
     def controllers(self) -> Believes | None:
-        """Tells the commits of controllers; None: nobody gave them a key, and nothing is asked of them."""
+        """Recognises commits of controllers; None: no key is listed for them, so all are believed."""
         if self.level == "none" and not self.keys().names(CONTROLLER):
             return None
         return self._is_controllers
@@ -95,7 +96,7 @@ class Machines:
         return key is not None and self.keys().allows(key, CONTROLLER, GIT, commit.at)
 
     def applier(self, cluster: str, spec: ClusterSpec) -> Believes | None:
-        """Tells the commits of that cluster's applier; None: it has no key."""
+        """Recognises commits of that cluster's applier; None: it has no key."""
         principal = f"applier:{cluster}"
         if self.level == "none" and not spec.applier_keys and not self.keys().names(principal):
             return None
@@ -109,11 +110,13 @@ class Machines:
         return is_appliers
 
     def asks(self, cluster: str, spec: ClusterSpec) -> bool:
-        """Whether reports of that cluster's agents have to be signed: of all of them as soon as one has a key."""
+        """True if reports of that cluster's agents must be signed: all of them, as soon as one agent has a
+        key.
+        """
         return self.level != "none" or bool(spec.agent_keys) or self.keys().names_any(f"agent:{cluster}/")
 
     def believes(self, signed: Signed, spec: ClusterSpec) -> bool:
-        """Whether the report is by the agent whose branch it lies on."""
+        """True if the report is by the agent that owns the branch."""
         key = signer(HEALTH, signed.report, signed.signature)
         if key is None or self.keys().bars(key, signed.at):
             return False
@@ -122,25 +125,25 @@ class Machines:
         return _lists(listed, key) or self.keys().allows(key, principal, HEALTH, signed.at)
 
     def check_own(self, key: sshsig.PrivateKey | None, now: datetime) -> None:
-        """UserError when a controller that starts with this key would not be believed by itself."""
+        """UserError if a controller with this key would not believe its own commits."""
         if self.controllers() is None:
             return
         if key is None:
             raise UserError(
-                "commits of controllers have to be signed here, and this one has no key; give --key FILE, and name "
-                "its public half as `controller` in allowed_signers",
+                "commits of controllers must be signed here, and this controller has no key; give --key FILE, and list "
+                "its public key as `controller` in allowed_signers",
                 "KeyMissing",
             )
         if not self.keys().allows(key.public, CONTROLLER, GIT, now):
             raise UserError(
-                "the key of this controller does not count: allowed_signers does not name it as `controller`, or "
-                f"revoked_keys has it; add the line `controller {key.public}`, or start with another --key",
+                "the key of this controller does not count: allowed_signers does not list it as `controller`, or "
+                f"revoked_keys lists it; add the line `controller {key.public}`, or start with another --key",
                 "KeyNotTrusted",
             )
 
 
 def machines_of(trust: Trust) -> Machines:
-    """As these settings say. UserError `BadTrustFolder`."""
+    """Built from these settings. UserError `BadTrustFolder`."""
     return Machines(KeptKeys(TrustFolder(trust.folder).keyring), trust.level)
 
 
@@ -158,7 +161,7 @@ def signer(namespace: str, message: bytes, signature: str) -> str | None:
 
 
 def signing(key: sshsig.PrivateKey | None) -> Sign | None:
-    """How a store signs the commits that it writes with that key."""
+    """How a store signs its commits with that key."""
     if key is None:
         return None
     return lambda payload: key.sign(GIT, payload)

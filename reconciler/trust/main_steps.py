@@ -1,7 +1,7 @@
-"""The way from the commit judged last to main: one step for each commit on the line of first parents.
+"""The steps from the last judged commit to main: one for each commit on the line of first parents.
 
-Where main before is not on that line (a pull that merged main into somebody's work and was pushed as main), nobody can
-tell who merged what: then all of it is one step.
+If the judged commit is not on that line (a pull merged main into someone's work, which was pushed as main),
+it is unknown who merged what: then all of it is one step.
 
 Held by tests/reconciler/trust/test_gate.py.
 """
@@ -13,24 +13,24 @@ from reconciler.trust.vouchers import Step
 from schemas.errors import Fault
 
 MOST_COMMITS = 10_000
-"""Steps of one walk: more at once are no work of people, and main freezes."""
-ADOPT = "an operator who has looked at main runs `egs-reconciler adopt` with the controller's own options"
+"""Steps of one walk: more at once is not human work, and main freezes."""
+ADOPT = "have an operator review main and run `egs-reconciler adopt` with the controller's options"
 
 
-class Frozen(Exception):  # noqa: N818 - no error to anybody outside: it says why main goes no further
-    """Main is not followed any further until it is changed, or adopted."""
+class Frozen(Exception):  # noqa: N818 - not an error outside: it says why main is not followed further
+    """Main is not followed further until it is changed or adopted."""
 
 
 def steps_to(store: Store, judged: str, main: str) -> list[Step]:
-    """What is still to be judged, oldest first. Raises Frozen, or a Fault of the store about `main`."""
+    """The steps not judged yet, oldest first. Raises Frozen, or a Fault of the store about `main`."""
     line = _line(store, judged, main)
     if line is not None:
         bases = [judged, *(commit.oid for commit in line)]
         return [Step(base, commit) for base, commit in zip(bases, line, strict=False)]
     if not _descends(store, judged, main):
         raise Frozen(
-            f"main was rewritten: {main[:12]} is not built on {judged[:12]}, which is in force and stays so; push main "
-            f"back, or {ADOPT}"
+            f"main was rewritten: {main[:12]} is not built on {judged[:12]}, which stays in force; reset main "
+            f"to it, or {ADOPT}"
         )
     return [Step(judged, store.commit(main), is_line=False)]
 
@@ -44,8 +44,8 @@ def _line(store: Store, judged: str, main: str) -> list[Commit] | None:
             if not _descends(store, judged, oid):
                 return None
             raise Frozen(
-                f"main has more than {MOST_COMMITS} commits since {judged[:12]}, which is in force and stays so; push "
-                f"it back and bring them in portions, or {ADOPT}"
+                f"main has more than {MOST_COMMITS} commits since {judged[:12]}, which stays in force; reset "
+                f"main and push them in smaller parts, or {ADOPT}"
             )
         found.append(store.commit(oid))
         oid = found[-1].parents[0] if found[-1].parents else None
@@ -53,7 +53,7 @@ def _line(store: Store, judged: str, main: str) -> list[Commit] | None:
 
 
 def _descends(store: Store, old: str, new: str) -> bool:
-    """Whether `new` was built on `old`; a commit that is not there any more was left behind by a rewriting."""
+    """True if `new` was built on `old`; a missing commit was dropped by a rewrite."""
     try:
         store.commit(old)
     except Fault:

@@ -1,6 +1,6 @@
-"""What the subject of a merge says that it merges, as git and forges word it. Pure.
+"""What a merge's subject says it merges, as Git and forges write it. Pure.
 
-Whoever signed the merge wrote its subject, or let git write it: it tells what they looked at.
+The signer of the merge wrote its subject, or let Git write it: it shows what they reviewed.
 
 Held by tests/reconciler/trust/test_merge_subjects.py.
 """
@@ -20,7 +20,7 @@ _REQUEST = re.compile(
 
 
 def _branches(subject: str) -> Iterator[tuple[bool, str]]:
-    """Branches that it names as merged, each with whether it is one of a remote's."""
+    """The merged branches it names, and whether each is a remote-tracking branch."""
     if not subject.startswith(_MERGE):
         return
     for source in subject.removeprefix(_MERGE).split("; "):
@@ -37,12 +37,12 @@ def _is_main(is_remote: bool, name: str, main: str) -> bool:
 
 
 def merges_main(subject: str, main: str) -> bool:
-    """Whether main is among what it merges, as `git pull` and forges word it."""
+    """True if it merges main, as `git pull` and forges write it."""
     return any(_is_main(is_remote, name, main) for is_remote, name in _branches(subject))
 
 
 def names_another(subject: str, main: str) -> bool:
-    """Whether it names what it merges: a branch that is not main, or a pull or merge request."""
+    """True if it names something else: a branch other than main, or a pull or merge request."""
     if _REQUEST.search(subject) is not None:
         return True
     return any(not _is_main(is_remote, name, main) for is_remote, name in _branches(subject))

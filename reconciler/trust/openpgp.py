@@ -1,8 +1,9 @@
-"""OpenPGP signatures of commits: cut down to one plain packet here, checked by `gpg` with the operator's keys alone.
+"""OpenPGP signatures of commits: reduced to one plain packet here, checked by `gpg` with the operator's keys
+only.
 
-`gpg` reads nested and compressed packets, several signatures and much else; an honest commit has one packet of one
-kind, and nothing else is handed on. The keys live in a home of their own that is thrown away: no keyring of the
-machine, no agent, no network.
+`gpg` accepts nested and compressed packets, several signatures and much else; an honest commit has one packet
+of one kind, and only that is passed on. The keys live in a temporary home: no system keyring, no agent, no
+network.
 
 Held by tests/reconciler/trust/test_openpgp.py, against the real `gpg`.
 """
@@ -24,10 +25,10 @@ from schemas.errors import Fault, UserError
 
 BEGIN, END = "-----BEGIN PGP SIGNATURE-----", "-----END PGP SIGNATURE-----"
 LONGEST = 16_384
-"""Characters of a signature; of an RSA key with 16,384 bits it has a fifth of that."""
+"""Characters of a signature; an RSA key with 16,384 bits needs a fifth of that."""
 
 _SIGNATURE_TAG = 2
-_VERSION, _BINARY = 4, 0x00  # the only version that gpg makes, over bytes as they are
+_VERSION, _BINARY = 4, 0x00  # the only version that gpg makes, over binary data
 _STRONG_HASHES = frozenset({8, 9, 10})  # SHA-256, SHA-384, SHA-512
 _OPTIONS = (
     "--no-options", "--batch", "--no-tty", "--quiet", "--no-autostart", "--disable-dirmngr",
@@ -38,20 +39,20 @@ _FINGERPRINT = re.compile(rb"[0-9A-F]{40}")
 
 
 def is_openpgp(signature: str) -> bool:
-    """Whether it says that it is one."""
+    """True if the text claims to be OpenPGP."""
     return signature.startswith(BEGIN)
 
 
 def packet_of(armoured: str) -> bytes | None:
-    """The one signature packet in an armoured text; None for whatever is not exactly that."""
+    """The one signature packet in an armoured text; None for anything else."""
     if len(armoured) > LONGEST or not armoured.isascii():
         return None
     lines = armoured.rstrip("\n").split("\n")
     if lines[0] != BEGIN or lines[-1] != END or "" not in lines[:-1]:
         return None
-    body = lines[lines.index("") + 1 : -1]  # behind headers like `Comment: …`
+    body = lines[lines.index("") + 1 : -1]  # after headers like `Comment: …`
     if body and re.fullmatch(r"=[A-Za-z0-9+/]{4}", body[-1]):
-        body.pop()  # a checksum against noise on the line
+        body.pop()  # a checksum against transmission errors
     try:
         packet = base64.b64decode("".join(body), validate=True)
     except (binascii.Error, ValueError):
@@ -61,12 +62,12 @@ def packet_of(armoured: str) -> bytes | None:
 
 
 def _content(packet: bytes) -> bytes | None:
-    """What a signature packet holds; None when it is another packet, or more than one."""
+    """The content of a signature packet; None for another packet, or more than one."""
     head = packet[0] if packet else 0
     if head & 0xC0 == 0xC0:
         tag, start, size = head & 0x3F, *_new_size(packet)
     else:
-        width = 1 << (head & 0x03)  # 8: of unknown length
+        width = 1 << (head & 0x03)  # 8: indeterminate length
         tag, start = (head & 0x3C) >> 2, 1 + width
         size = int.from_bytes(packet[1:start], "big") if width < 8 else -1
     fits = head & 0x80 and tag == _SIGNATURE_TAG and start + size == len(packet)
@@ -93,9 +94,9 @@ def _is_plain(content: bytes) -> bool:
 
 
 class OpenPgp:
-    """Checks signatures with the keys that a trust folder has below gpg/, as they were when this was made.
+    """Checks signatures with the keys in the trust folder's gpg/, as of construction.
 
-    UserErrors `BadTrustFolder`: a file holds no key, or gpg is not installed.
+    UserErrors `BadTrustFolder`: a file has no key, or gpg is not installed.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -111,11 +112,11 @@ class OpenPgp:
             self._import(file)
 
     def close(self) -> None:
-        """Throw the home away."""
+        """Removes the temporary home."""
         self._gone()
 
     def fingerprint(self, message: bytes, armoured: str) -> str | None:
-        """The primary key behind a good signature of the message by a key that is valid now; else None."""
+        """The primary key of a good signature of the message, if that key is valid now; else None."""
         packet = packet_of(armoured)
         if packet is None:
             return None
@@ -131,7 +132,7 @@ class OpenPgp:
             raise UserError(f"{file} cannot be read: {error.strerror}", "BadTrustFolder") from error
         if code != 0:
             raise UserError(
-                f"{file} holds no OpenPGP key; write `gpg --armor --export FINGERPRINT` into it",
+                f"{file} contains no OpenPGP key; write the output of `gpg --armor --export FINGERPRINT` into it",
                 "BadTrustFolder",
             )
 
@@ -147,7 +148,7 @@ def _good(output: bytes) -> str | None:
         line.removeprefix(_STATUS).split(b" ") for line in output.splitlines() if line.startswith(_STATUS)
     ]
     verdicts = [words for words in said if words[0].endswith(b"SIG") and words[0] != b"NEWSIG"]
-    # Of an expired or revoked key gpg says VALIDSIG too, but not GOODSIG.
+    # For an expired or revoked key gpg says VALIDSIG too, but not GOODSIG.
     if [words[0] for words in verdicts] != [b"GOODSIG", b"VALIDSIG"]:
         return None
     primary = verdicts[1][-1]

@@ -1,7 +1,7 @@
-"""Signatures that people make: with the keys they have, of any kind, in an agent or on a token.
+"""Signatures by people: with any kind of key, in an agent or on a token.
 
-So it is `ssh-keygen` that signs, and asks for a passphrase or a touch as they know it. Processes sign in memory, with
-ed25519: see `reconciler.trust.sshsig`.
+So `ssh-keygen` signs, and asks for a passphrase or a touch as usual. Processes sign in memory, with ed25519:
+see `reconciler.trust.sshsig`.
 
 Held by tests/reconciler/trust/test_personal_signatures.py.
 """
@@ -19,13 +19,15 @@ from reconciler.trust.sshsig import canonical_key, parse
 from schemas.errors import UserError
 
 PersonKey = Path | str
-"""A file, private or the .pub of a key that an agent has; or the public key itself, for agents alone."""
+"""A key file, private or the .pub of a key in an agent; or the public key itself, for agents only."""
 
-_PATIENCE_S = 120.0  # a passphrase is typed, a token is found and touched
+_PATIENCE_S = 120.0  # time to type a passphrase, or to find and touch a token
 
 
 def sign_as_person(key: PersonKey, namespace: str, message: bytes) -> str:
-    """The person's signature. Runs in their own environment: agent and terminal are theirs. UserError `NotSigned`."""
+    """The person's signature. Runs in the person's environment, with their agent and terminal. UserError
+    `NotSigned`.
+    """
     program = shutil.which("ssh-keygen")
     if program is None:
         raise _not_signed("ssh-keygen is not installed; install OpenSSH's client")
@@ -38,9 +40,7 @@ def sign_as_person(key: PersonKey, namespace: str, message: bytes) -> str:
         _run([program, "-Y", "sign", "-n", namespace, "-f", str(by), str(file)], key)
         signature = file.with_name("message.sig").read_text(encoding="ascii")
     if parse(signature) is None:
-        raise _not_signed(
-            f"{key} is of a kind that does not count here; use an ed25519 key, and no certificate"
-        )
+        raise _not_signed(f"{key} has an unsupported type; use an ed25519 key, not a certificate")
     return signature
 
 
@@ -59,12 +59,12 @@ def _run(command: list[str], key: PersonKey) -> None:
     if done.returncode != 0:
         said = " ".join(done.stderr.decode("utf-8", "replace").split())[-200:]
         raise _not_signed(
-            f"{key} cannot sign: {said or 'ssh-keygen says nothing'}; check the file and the agent"
+            f"{key} cannot sign: {said or 'ssh-keygen gave no reason'}; check the file and the agent"
         )
 
 
 def configured_key(folder: Path) -> PersonKey | None:
-    """The SSH key that git is configured to sign with in that folder; None: none, or no SSH key."""
+    """The SSH key that Git in that folder is configured to sign with; None: none, or not an SSH key."""
     if configured("gpg.format", folder) != "ssh":
         return None
     named = configured("user.signingkey", folder)

@@ -1,11 +1,11 @@
-"""Who may change what: one table of files and fields, and the question that is asked of it. Pure.
+"""Who may change what: one table of files and fields, and the function that applies it. Pure.
 
-A right is an actor's by the tree *before* the change (`reconciler.trust.authority`); who the actor is was shown by a
-signature or by the forge. A file that does not read is judged by its path alone: it counts for nothing, so all that
-can be done with it is what deleting may do. Files that are no documents are anybody's: they do nothing.
+An actor's rights come from the tree *before* the change (`reconciler.trust.authority`); a signature or the
+forge identified the actor. An unreadable file is judged by its path only: it has no effect, so changing it
+needs the same right as deleting it. Anyone may change files that are not documents: they have no effect.
 
-Held by tests/reconciler/trust/test_verdict.py and tests/reconciler/trust/test_policy_matrix.py; docs/security.md has
-the table.
+Held by tests/reconciler/trust/test_verdict.py and tests/reconciler/trust/test_policy_matrix.py;
+docs/security.md has the table.
 """
 
 from __future__ import annotations
@@ -28,32 +28,35 @@ from schemas.rules.problems import quoted
 What = Literal["create", "change", "delete"]
 
 OWNERS_FIELDS = ("members", "description", "notifications")
-"""What of a slice.yaml its owners may change; all the rest is an admin's: quota, limits, clusters, owners, …"""
+"""The fields of a slice.yaml that its owners may change; all others need an admin: quota, limits, clusters,
+owners, …
+"""
 
 Own = ApiKey | Profile
-"""What is the matter of the person whom it names."""
+"""Documents that belong to the person they name."""
 
 _SCOPE = (
-    " (said by a service that speaks for people about requests alone: make this change yourself, or the operator names "
+    " (made by a service that may act for people on requests only: make this change yourself, or have the "
+    "operator list "
     "the service's key as `service:<name>/all`)"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What one change does to one file, against what was authorised before it."""
+    """What one change does to one file, compared with what was authorised before it."""
 
     path: str
     what: What
-    old: Document | None = None  # as authorised before; None: there is none, or it does not read
-    new: Document | None = None  # None: it is gone, or does not read
+    old: Document | None = None  # as authorised before; None: missing or unreadable
+    new: Document | None = None  # None: deleted or unreadable
     signed_by: str = ""
-    """Of an approval: handle of the admin whose own signature inside of the file checks; empty: nobody's does."""
+    """For an approval: handle of the admin whose signature in the file is valid; empty: none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table: files, what is done to them, and who may."""
+    """One line of the table: files, operations, and who may do them."""
 
     kind: str
     path: str
@@ -80,14 +83,14 @@ TABLE = (
         "Approval",
         "approvals/<slice>/<gpr>/<name>.yaml",
         "create",
-        "the admin whose handle it is; anybody, when that admin's signature is in it",
+        "the admin whose handle it is; anyone, if the file has that admin's signature",
     ),
     Row("Approval", "", "change to another statement", "the admin whose handle it is"),
     Row("Approval", "", "delete one that approves", "members and owners of the slice, admins"),
     Row("Approval", "", "delete one that rejects", "admins"),
     Row("WorkspaceRequest", "requests/<name>.yaml", "create, change", "admins; until then it waits for one"),
-    Row("WorkspaceRequest", "", "the field `members`", "who owns the slice that it made, admins"),
-    Row("WorkspaceRequest", "", "delete", "who owns the slice that it made, admins"),
+    Row("WorkspaceRequest", "", "the field `members`", "the owner of the slice that it made, admins"),
+    Row("WorkspaceRequest", "", "delete", "the owner of the slice that it made, admins"),
     Row("Project", "project.yaml", "everything", "admins"),
     Row("Cluster", "clusters/<name>.yaml", "everything", "admins"),
     Row("GPRTemplate", "templates/<name>.yaml", "everything", "admins"),
@@ -95,10 +98,10 @@ TABLE = (
     Row(
         "ApiKey",
         "keys/<name>.yaml",
-        "everything, of keys whose `email` is theirs before and after",
-        "that person; whom slices alone name, for keys of those slices",
+        "everything, for keys whose `email` is theirs before and after",
+        "that person; a person listed only in slices: keys for those slices",
     ),
-    Row("ApiKey", "", "delete, set `revoked`", "admins, of everybody's"),
+    Row("ApiKey", "", "delete, set `revoked`", "admins, for every key"),
     Row(
         "ApiKey", "", "everything else, up to the role Editor and where no admin's `email` is named", "admins"
     ),
@@ -106,21 +109,21 @@ TABLE = (
         "Profile",
         "people/<name>.yaml",
         "everything, where `email` is theirs before and after",
-        "that person, admins; whom slices alone name, with routes for events of those slices",
+        "that person, admins; a person listed only in slices: routes for events of those slices",
     ),
     Row("Profile", "", "everything else", "admins"),
-    Row("", "every other file", "everything", "anybody; they do nothing"),
+    Row("", "every other file", "everything", "anyone; they have no effect"),
 )
-"""The policy for people; `denial` is the policy itself, and tests hold the two together."""
+"""The policy for readers; `denial` is the policy itself, and tests keep the two in step."""
 
 
 def is_governed(path: str) -> bool:
-    """Whether a file there can do anything, so that somebody has to stand behind its changes."""
+    """True if a file there can have an effect, so that its changes need an entitled person."""
     return rule_of(path) is not None
 
 
 def denial(actor: Actor, change: Change) -> Denial | None:
-    """Why this actor may not make this change; None: they may."""
+    """Why this actor may not make this change; None: allowed."""
     found = rule_of(change.path)
     if found is None or (actor.is_admin and found[0].kind not in ("Approval", "ApiKey")):
         return None
@@ -138,15 +141,15 @@ def denial(actor: Actor, change: Change) -> Denial | None:
             return _of_workspace(actor, change, names["name"])
         case "ApiKey" | "Profile":
             return _of_own(actor, change)
-    return _refused(change, "NotAnAdmin", actor, "is no admin, and only admins change this file")
+    return _refused(change, "NotAnAdmin", actor, "is not an admin, and only admins change this file")
 
 
 def _of_request(actor: Actor, change: Change, slice_: str) -> Denial | None:
     if slice_ not in actor.member_of:
-        why = f"is no member of slice {slice_}; an owner of it adds them to its members first"
+        why = f"is not a member of slice {slice_}; an owner of the slice must add them first"
         return _refused(change, "NotAMember", actor, why)
     if isinstance(change.new, GPR) and change.new.spec.move != _move(change.old):
-        why = "may file and change requests here, but only admins set `move`; leave it as it was"
+        why = "may create and change requests here, but only admins set `move`; leave it unchanged"
         return _refused(change, "MoveIsForAdmins", actor, why)
     return None
 
@@ -163,14 +166,14 @@ def _of_slice(actor: Actor, change: Change, name: str) -> Denial | None:
         fields = _beyond(change.old, change.new, OWNERS_FIELDS)
         if not fields:
             return None
-        why = f"owns the slice, but {', '.join(fields)} {'is' if len(fields) == 1 else 'are'} for admins to change"
+        why = f"owns the slice, but {', '.join(fields)} {'is' if len(fields) == 1 else 'are'} only for admins to change"
     else:
-        why = f"owns the slice, but only admins {change.what} its file or leave it unreadable"
+        why = f"owns the slice, but only admins may {change.what} its file or make it unreadable"
     return _refused(change, "NotAnAdmin", actor, why)
 
 
 def _beyond(old: Document, new: Document, free: Collection[str]) -> list[str]:
-    """Changed fields that are no owner's to change, as the file has them; fields of spec in `free` are."""
+    """Changed fields that need an admin, by their names in the file; fields of spec in `free` do not."""
     before, after = _fields(old, free), _fields(new, free)
     return sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
 
@@ -184,11 +187,12 @@ def _fields(document: Document, free: Collection[str]) -> Mapping[str, Any]:
 def _of_approval(actor: Actor, change: Change, names: Mapping[str, str]) -> Denial | None:
     name = names["name"]
     if change.what == "delete":
-        # Without it the slice has less: whoever may take a request back may take back what was approved of it.
+        # Without the approval the slice has less: a person who may withdraw the request may withdraw its
+        # approval.
         approves = isinstance(change.old, Approval) and change.old.spec.decision == "approve"
         if actor.is_admin or (approves and names["slice"] in actor.member_of):
             return None
-        return _refused(change, "NotAnAdmin", actor, "is no admin")
+        return _refused(change, "NotAnAdmin", actor, "is not an admin")
     if actor.is_admin and actor.handle == name:
         return None
     if change.signed_by != name:
@@ -196,10 +200,10 @@ def _of_approval(actor: Actor, change: Change, names: Mapping[str, str]) -> Deni
         return _refused(change, "NotTheApprover", actor, why)
     if change.what == "create" or _is_same_statement(change):
         return None
-    # Which of two signed words is the newer one nobody can tell by them: only their author may replace one.
+    # The signatures do not show which of two signed decisions is newer: only their author may replace one.
     why = (
-        f"may carry a word of {name} to where there is none, but only {name} replaces one that is there; {name} "
-        "brings it in, or the old one is deleted first by somebody who may"
+        f"may add a decision of {name}, but only {name} may replace an existing one; either {name} "
+        "makes this change, or an entitled person deletes the old file first"
     )
     return _refused(change, "NotTheApprover", actor, why)
 
@@ -214,19 +218,20 @@ def _unsigned(approval: Approval) -> Approval:
 
 
 def _of_key_by_admin(actor: Actor, change: Change) -> Denial | None:
-    """What a key does is done in its person's name: with another admin's one admin would be two."""
+    """A key acts in its person's name: with a key in another admin's name, one admin could act as two."""
     new = change.new
     if not isinstance(new, ApiKey) or _only_ends(change.old, new):
         return None
     named = {each.spec.email for each in (change.old, new) if isinstance(each, ApiKey)}
     others = sorted(named & actor.admins - {actor.email})
     if others:
-        why = f"makes no key in the name of {others[0]}, who is an admin too and makes it themselves"
+        why = f"cannot create a key for {others[0]}: admins create their keys themselves"
         return _refused(change, "NotYours", actor, why)
     if new.spec.role == "Owner" and new.spec.email != actor.email:
         why = (
-            f"makes keys for {new.spec.email} up to the role Editor; one of the role Owner that person makes "
-            "themselves"
+            f"may create keys for {new.spec.email} up to the role Editor; only that person may create one "
+            "with the role "
+            "Owner"
         )
         return _refused(change, "NotYours", actor, why)
     return None
@@ -241,12 +246,12 @@ def _revoked(key: ApiKey) -> ApiKey:
 
 
 def _of_own(actor: Actor, change: Change) -> Denial | None:
-    """Of a key or a profile: it is the person's whose address it names, before and after."""
+    """A key or a profile belongs to the person whose address it names, before and after the change."""
     first = change.new if change.what == "create" else change.old
     if actor.is_narrowed:
-        why = "is not heard about keys and profiles"
+        why = "cannot change keys and profiles"
     elif not isinstance(first, Own):
-        why = "is no admin, and of what does not read nobody can say whose it is"
+        why = "is not an admin, and the file is unreadable, so its owner is unknown"
     else:
         whys = (_not_own(actor, each) for each in (change.old, change.new) if isinstance(each, Own))
         why = next(filter(None, whys), "")
@@ -254,9 +259,9 @@ def _of_own(actor: Actor, change: Change) -> Denial | None:
 
 
 def _not_own(actor: Actor, document: ApiKey | Profile) -> str:
-    """Why that document is not this person's; empty: it is."""
+    """Why that document does not belong to this person; empty: it does."""
     if document.spec.email != actor.email:
-        return f"is neither {document.spec.email}, whose it is, nor an admin"
+        return f"is neither its owner {document.spec.email} nor an admin"
     if actor.own_in is None:
         return ""
     within, scopes = actor.own_in & _rights(actor, document), _scopes(document)
@@ -264,9 +269,12 @@ def _not_own(actor: Actor, document: ApiKey | Profile) -> str:
         return ""
     what = "a key of this role" if isinstance(document, ApiKey) else "routes"
     if not within:
-        return f"may not make {what} as they are known here; have an admin make it, or log in to the API"
+        return (
+            f"may not create {what}: their address is not confirmed here; have an admin create it, or log "
+            "in to the API"
+        )
     where = ", ".join(sorted(within))
-    return f"may make {what} for {where} alone; name just those in `slices`, or have an admin make it"
+    return f"may create {what} for {where} only; list just those in `slices`, or have an admin create it"
 
 
 def _rights(actor: Actor, document: ApiKey | Profile) -> frozenset[str]:
@@ -275,7 +283,7 @@ def _rights(actor: Actor, document: ApiKey | Profile) -> frozenset[str]:
 
 
 def _scopes(document: ApiKey | Profile) -> tuple[tuple[str, ...], ...]:
-    """Slices that each part of it is about; an empty one: all that the person may see."""
+    """The slices of each of its parts; empty: everything that the person may see."""
     if isinstance(document, ApiKey):
         return (document.spec.slices,)
     return tuple(route.slices for route in document.spec.notifications)
@@ -285,7 +293,7 @@ def _of_workspace(actor: Actor, change: Change, name: str) -> Denial | None:
     if name in actor.owns and (change.what == "delete" or _is_about_members(change)):
         return None
     return _refused(
-        change, "NeedsAdmin", actor, "asked for a slice, which counts when an admin merges or commits it"
+        change, "NeedsAdmin", actor, "requested a slice, which counts once an admin merges or commits it"
     )
 
 

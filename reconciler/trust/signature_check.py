@@ -1,7 +1,7 @@
-"""Signatures are checked here: ed25519 in this process, other SSH keys by `ssh-keygen`, OpenPGP by `gpg`.
+"""Checks signatures: ed25519 in this process, other SSH keys with `ssh-keygen`, OpenPGP with `gpg`.
 
-Whose key it is, and whether it counts, is for others to say. Nothing here raises on hostile input; a machine in trouble
-is a Fault, so that a good signature is never taken for a bad one.
+Whose key it is, and whether it counts, is decided elsewhere. Nothing here raises on hostile input; trouble of
+the machine is a Fault, so that a good signature is never reported as bad.
 
 Held by tests/reconciler/trust/test_signature_check.py, against the real programs.
 """
@@ -24,9 +24,9 @@ log = logging.getLogger(__name__)
 
 
 class SystemVerifier:
-    """`model.Verifier` on this machine. `folder` is the trust folder, for the OpenPGP keys in it; None: SSH alone.
+    """`model.Verifier` on this machine. `folder` is the trust folder with the OpenPGP keys; None: SSH only.
 
-    Safe to use from several threads. UserError `BadTrustFolder` when made.
+    Thread-safe. UserError `BadTrustFolder` at construction.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -38,7 +38,7 @@ class SystemVerifier:
         self._warned = False
 
     def key_of(self, namespace: str, message: bytes, signature: str) -> str | None:
-        """See `model.Verifier`. An OpenPGP signature has no namespace, and counts for commits alone."""
+        """See `model.Verifier`. An OpenPGP signature has no namespace, and counts for commits only."""
         if is_openpgp(signature):
             return self._by_openpgp(message, signature) if namespace == GIT else None
         found = parse(signature)
@@ -67,8 +67,7 @@ class SystemVerifier:
             if not self._warned:
                 self._warned = True
                 log.warning(
-                    "signature not checked algorithm=%s; ssh-keygen is not installed, an operator should install "
-                    "OpenSSH's client",
+                    "signature not checked algorithm=%s; ssh-keygen is missing, install OpenSSH's client",
                     signature.algorithm,
                 )
             return False

@@ -1,7 +1,7 @@
-"""SSH signatures (OpenSSH's PROTOCOL.sshsig): read, checked and made in this process for ed25519.
+"""SSH signatures (OpenSSH's PROTOCOL.sshsig): parsed here; for ed25519 also checked and made in this process.
 
-What is read here was made by strangers: sizes are bounded, every length is checked, nothing may be left over, and
-nothing here raises on hostile text. Other kinds of keys are read and written here, and checked by `ssh-keygen`; see
+The input is untrusted: sizes are bounded, every length is checked, trailing bytes are refused, and nothing
+here raises on hostile text. Other key types are parsed and written here, and checked by `ssh-keygen`; see
 `reconciler.trust.signature_check`.
 
 Held by tests/reconciler/trust/test_sshsig.py, against the real `ssh-keygen`.
@@ -32,16 +32,16 @@ KEY_TYPES = frozenset(
         "sk-ssh-ed25519@openssh.com", "sk-ecdsa-sha2-nistp256@openssh.com",
     }
 )  # fmt: skip
-"""Kinds of keys that count. Certificates do not: they would make whoever signs them an authority of its own."""
+"""Supported key types. Certificates are not: their issuer would become an authority of its own."""
 
 LONGEST = 16_384
 """Characters of a signature; the largest honest one, of an RSA key with 16,384 bits, has a third of that."""
 
 _MAGIC = b"SSHSIG"
 _VERSION = 1
-_LINE = 70  # characters of base64 a line, as ssh-keygen writes them
+_LINE = 70  # base64 characters per line, as ssh-keygen writes them
 _HASHES = {"sha256": hashlib.sha256, "sha512": hashlib.sha512}
-_RSA_ALGORITHMS = frozenset({"rsa-sha2-256", "rsa-sha2-512"})  # its SHA-1 is broken
+_RSA_ALGORITHMS = frozenset({"rsa-sha2-256", "rsa-sha2-512"})  # SHA-1 is broken
 _LEAST_RSA_BITS = 2048
 _ED25519_KEY_BYTES = 32
 _FINGERPRINT = re.compile(r"gpg:[0-9A-F]{40}")
@@ -50,21 +50,21 @@ _MOST_KEY_BYTES = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Sshsig:
-    """A signature as it was read; nothing about it is checked but its form."""
+    """A parsed signature; only its form has been checked."""
 
     key: str  # the key that claims to have made it, as `canonical_key` gives it
     namespace: str
     hash_name: str
     algorithm: str
-    signature: bytes  # with its algorithm, and what else this kind of key adds, in SSH's own form
+    signature: bytes  # in SSH's own format, with algorithm and type-specific fields
 
     def covers(self, message: bytes) -> bytes:
-        """The bytes that were signed, if it is a signature of that message."""
+        """The bytes that were signed if the signature is of that message."""
         digest = _HASHES[self.hash_name](message).digest()
         return _MAGIC + _packed(self.namespace.encode(), b"", self.hash_name.encode(), digest)
 
     def armoured(self) -> str:
-        """The signature as text, in the one form that `ssh-keygen` writes."""
+        """The signature as text, in the only form that `ssh-keygen` writes."""
         blob = _MAGIC + _VERSION.to_bytes(4, "big")
         blob += _packed(
             _blob(self.key), self.namespace.encode(), b"", self.hash_name.encode(), self.signature
@@ -76,7 +76,7 @@ class Sshsig:
 
 @dataclass(frozen=True, slots=True)
 class PrivateKey:
-    """An ed25519 key that signs; its text shows only the public half."""
+    """An ed25519 key that signs; its repr shows only the public key."""
 
     public: str
     _key: Ed25519PrivateKey = field(repr=False)
@@ -92,7 +92,7 @@ class PrivateKey:
 
 
 def parse(armoured: str) -> Sshsig | None:
-    """Read a signature; None for whatever is none."""
+    """Parses a signature; None if it is not one."""
     if len(armoured) > LONGEST or not armoured.isascii():
         return None
     lines = armoured.rstrip("\n").split("\n")
@@ -117,7 +117,7 @@ def _sshsig(key: bytes, namespace: bytes, reserved: bytes, hash_name: bytes, inn
 
 
 def is_ed25519_signature(signature: Sshsig, message: bytes) -> bool:
-    """Whether an ed25519 key made that signature of the message; False for any other kind of key."""
+    """True if an ed25519 key made that signature of the message; False for other key types."""
     inner, key = _unpacked(signature.signature, 2), _unpacked(_blob(signature.key), 2)
     if signature.algorithm != ED25519 or inner is None or key is None:
         return False
@@ -132,9 +132,9 @@ def is_ed25519_signature(signature: Sshsig, message: bytes) -> bool:
 
 
 def canonical_key(line: str) -> str | None:
-    """A public key as `Voucher.key` has it: `type base64` of a .pub file's line, or `gpg:` and a fingerprint.
+    """A public key as in `Voucher.key`: `type base64` of a .pub file's line, or `gpg:` and a fingerprint.
 
-    None for whatever is no key that may count: certificates, RSA below 2048 bits, a type that its bytes contradict.
+    None for unsupported keys: certificates, RSA below 2048 bits, a type that the bytes contradict.
     """
     if _FINGERPRINT.fullmatch(line):
         return line
@@ -148,7 +148,7 @@ def _key_of_blob(blob: bytes) -> str | None:
     count = 0
     rest: bytes | None = blob
     fields: list[bytes] = []
-    while rest and count < 5:  # no kind of key has more than four parts
+    while rest and count < 5:  # no key type has more than four parts
         part = _first(rest)
         if part is None:
             return None
@@ -169,17 +169,17 @@ def _is_sound(kind: str, fields: list[bytes]) -> bool:
 
 
 def read_private_key(path: Path) -> PrivateKey:
-    """The key in a file that `ssh-keygen -t ed25519` wrote. UserError `BadKey` says what is wrong with it."""
+    """The key in a file that `ssh-keygen -t ed25519` wrote. UserError `BadKey` says what is wrong."""
     try:
         about = path.stat()
         with path.open("rb") as opened:
             content = opened.read(_MOST_KEY_BYTES)
     except OSError as error:
-        raise _bad(path, f"cannot be read: {error.strerror}; check its path and its rights") from error
-    # A Secret's file belongs to root, and its group is the process's own: then the group may read it.
+        raise _bad(path, f"cannot be read: {error.strerror}; check its path and its permissions") from error
+    # A Secret's file belongs to root, with the process's own group: then the group may read it.
     others = 0o077 if about.st_uid == os.getuid() else 0o007
     if stat.S_IMODE(about.st_mode) & others:
-        raise _bad(path, "may be read by others; `chmod 600` it (of a Secret: `defaultMode: 0400`)")
+        raise _bad(path, "is readable by others; run `chmod 600` (for a Secret: `defaultMode: 0400`)")
     return PrivateKey(*_loaded(path, content))
 
 
@@ -188,14 +188,14 @@ def _loaded(path: Path, content: bytes) -> tuple[str, Ed25519PrivateKey]:
         key = load_ssh_private_key(content, None)
     except TypeError as error:
         raise _bad(
-            path, "has a passphrase, and nobody is there to give it; make a key without one"
+            path, "has a passphrase, which a process cannot enter; create a key without one"
         ) from error
     except (ValueError, UnsupportedAlgorithm) as error:
         raise _bad(
-            path, "is no private OpenSSH key; make one with `ssh-keygen -t ed25519 -N '' -f FILE`"
+            path, "is not a private OpenSSH key; create one with `ssh-keygen -t ed25519 -N '' -f FILE`"
         ) from error
     if not isinstance(key, Ed25519PrivateKey):
-        raise _bad(path, "is not an ed25519 key; make one with `ssh-keygen -t ed25519 -N '' -f FILE`")
+        raise _bad(path, "is not an ed25519 key; create one with `ssh-keygen -t ed25519 -N '' -f FILE`")
     public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
     return public.decode("ascii"), key
 
@@ -219,7 +219,7 @@ def _decoded(text: str) -> bytes | None:
 
 
 def _word(text: bytes) -> str:
-    """Printable ASCII without blanks; empty for anything else."""
+    """Printable ASCII without spaces; empty for anything else."""
     word = text.decode("ascii", "replace")
     return word if word.isascii() and word.isprintable() and " " not in word else ""
 
@@ -229,7 +229,7 @@ def _packed(*fields: bytes) -> bytes:
 
 
 def _unpacked(data: bytes, count: int) -> list[bytes] | None:
-    """Exactly so many fields and nothing after them."""
+    """Exactly this many fields and no trailing bytes."""
     fields = []
     for _ in range(count):
         part = _first(data)

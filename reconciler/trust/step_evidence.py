@@ -1,7 +1,7 @@
-"""One step of main: which of its changes count, by everything that can be shown for each of them.
+"""One step of main: which of its changes count, by all available evidence.
 
-Evidence is gathered here and judged in `reconciler.trust.verdict`. All changes of a step are judged by the people
-before it; only then does the tree move on.
+Evidence is gathered here and judged in `reconciler.trust.verdict`. All changes of a step are judged by the
+people before it; only then does the tree advance.
 
 Held by tests/reconciler/trust/test_policy_matrix.py.
 """
@@ -30,18 +30,18 @@ from schemas.status.gpr_status import Provenance
 
 _EMPTY = Keyring()
 PORTION = 1000
-"""Files that are judged in one call: about a second. What more there is waits for the next, and holds nothing up."""
+"""Files judged in one call: about a second. The rest waits for the next call, so nothing is blocked."""
 MOST_INSIDE = 100
-"""Signatures inside of approvals that are checked for one step; files beyond them are held and may be brought again."""
+"""Signatures in approval files checked per step; further files are held and can be submitted again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What a judgement asks; whatever is absent shows nobody."""
+    """The sources of evidence; a missing one identifies no one."""
 
     level: Level = "none"
     keyring: Callable[[], Keyring] = lambda: _EMPTY
-    """Raises Fault when the operator's folder cannot be read: then nobody is judged."""
+    """Raises Fault if the operator's folder is unreadable: then no change is judged."""
     verifier: Verifier | None = None
     forge: Forge | None = None
     branch: str = "main"
@@ -49,46 +49,46 @@ class Sources:
 
 @dataclass(frozen=True, slots=True)
 class Assessed:
-    """What became of one step."""
+    """The result of one step."""
 
-    verdicts: Mapping[str, Verdict]  # of the files that changed against what counted, by path
+    verdicts: Mapping[str, Verdict]  # of the files that differ from what counted, by path
     provenance: Mapping[str, Provenance]  # of requests' files that count now, by path
-    work: int  # what was read, in reads of one object or difference
-    files: int  # that it changes
+    work: int  # number of reads of one object or difference
+    files: int  # number of files changed
 
 
 @dataclass(slots=True)
 class _Open:
-    """A step that is judged in portions; the tree stands until all of it is."""
+    """A step judged in portions; the tree stays as it is until all are done."""
 
     known: _Known
-    found: Mapping[str, File | None]  # what it changes of what is governed
-    left: list[str]  # of those that differ from what counts: paths that are not judged yet
+    found: Mapping[str, File | None]  # its changes of governed files
+    left: list[str]  # paths that differ from what counts and are not judged yet
     verdicts: dict[str, Verdict]
     provenance: dict[str, Provenance]
 
 
 @dataclass(slots=True)
 class _Known:
-    """All that is asked about one step."""
+    """Everything needed to judge one step."""
 
     step: Step
     behind: Behind
-    who: Callable[[Voucher, str], Actor | None]  # by the entries of that slice first
+    who: Callable[[Voucher, str], Actor | None]  # the entries of that slice take precedence
     authority: Authority
     now: datetime
-    inside: int = 0  # signatures inside of files that were checked
+    inside: int = 0  # number of signatures in files checked so far
 
     def who_in(self, path: str) -> Who:
-        """Whom evidence about this path shows."""
+        """Who evidence about this path identifies."""
         return lambda voucher: self.who(voucher, _slice_of(path))
 
     def author(self, path: str, voucher: Voucher) -> str | None:
-        """The address of whoever is behind a request."""
+        """The address of a request's author."""
         return self.authority.address(voucher, self.now, _slice_of(path))
 
     def spend(self) -> int:
-        """One more of them."""
+        """Counts one more check."""
         self.inside += 1
         return self.inside
 
@@ -102,15 +102,16 @@ class Assessor:
         self._open: _Open | None = None
 
     def take(self, step: Step, entries: Callable[[], Iterable[Entry]], now: datetime) -> Assessed | None:
-        """Move the tree on by one step; `entries` are what it changes. On a Fault the tree is as before.
+        """Advances the tree by one step; `entries` are the step's changes. After a Fault the tree is
+        unchanged.
 
-        A step of more than `PORTION` files takes several calls: None says that there is more of it, and the tree is as
-        before.
+        A step of more than `PORTION` files takes several calls: None means unfinished, with the tree
+        unchanged.
         """
         open_ = self._open
         if open_ is None or open_.known.step.commit.oid != step.commit.oid:
             open_ = self._begun(step, entries(), now)
-        self._open = None  # a Fault begins the step anew
+        self._open = None  # after a Fault the step begins again
         portion, open_.left = open_.left[:PORTION], open_.left[PORTION:]
         self._judge({path: open_.found[path] for path in portion}, open_)
         if open_.left:
@@ -125,7 +126,7 @@ class Assessor:
         return Assessed(open_.verdicts, open_.provenance, 1 + known.behind.work, len(found))
 
     def forget(self) -> None:
-        """The tree is another than the one that a step was begun on."""
+        """The tree changed since the step was begun."""
         self._open = None
 
     def _begun(self, step: Step, entries: Iterable[Entry], now: datetime) -> _Open:
@@ -154,21 +155,22 @@ class Assessor:
     def _move_on(
         self, step: Step, found: Mapping[str, File | None], verdicts: Mapping[str, Verdict], now: datetime
     ) -> None:
-        """What nobody had to be asked about is as it counted before: that ends a hold."""
+        """A file without a verdict is as it counted before: that ends a hold."""
         held = {path for path, verdict in verdicts.items() if verdict.denial is not None}
         self._tree.accept({path: file for path, file in found.items() if path not in held})
         for path in sorted(held):
             denial = verdicts[path].denial
-            assert denial is not None, "held are those that were denied"
+            assert denial is not None, "only denied changes are held"
             self._tree.hold(denial, found[path], step.commit.oid, now)
 
     def _left_out(
         self, found: Mapping[str, File | None], known: _Known
     ) -> dict[str, tuple[File, File | None]]:
-        """Rejections by admins that the step's sides have and that it left out, each with what main has instead.
+        """Rejections by admins that the step's sides have but its result lacks, each with what main has
+        instead.
 
-        Main may have had them: whoever pushes chooses what a merge takes, and could undo in passing what an admin had
-        just pushed. A rejection counts all the same, unless an admin with the right to it replaced it or merged so.
+        Main may have had them: the person who pushes chooses what a merge takes, and could silently undo an
+        admin's rejection. A rejection still counts unless an entitled admin replaced it or made this merge.
         """
         if self._sources.level not in ("signature", "both"):
             return {}
@@ -205,7 +207,7 @@ class Assessor:
         }
 
     def _signed_by(self, document: Document | None, known: _Known) -> str:
-        """Handle of the admin whose signature is inside of an approval and checks."""
+        """Handle of the admin whose valid signature is in an approval."""
         verifier = self._sources.verifier
         if verifier is None or not isinstance(document, Approval) or document.spec.signature is None:
             return ""
@@ -256,11 +258,11 @@ class Assessor:
     # -- who wrote it ----------------------------------------------------------------------------------------
 
     def _provenance(self, path: str, file: File | None, known: _Known, verdict: Verdict) -> Provenance:
-        """Who stands behind a request's content, in whole or in part; who merged it only when it was another's.
+        """The authors of a request's content; the merger too, if that is another person.
 
-        Whoever signed a commit of the side that changed the file is an author, also of what was changed again since.
-        Where such a commit shows nobody, whoever merged counts as an author: nobody approves their own request by
-        leaving it unsigned.
+        The signer of a side commit that changed the file is an author, even if the change was overwritten
+        since. If such a commit identifies no one, the merger counts as an author: leaving a commit unsigned
+        must not allow approving one's own request.
         """
         behind, step = known.behind, known.step
         mergers = shown(behind.merger(path, file), known.who_in(path))
@@ -273,7 +275,7 @@ class Assessor:
         return Provenance(commit=step.commit.oid, authors=tuple(sorted(authors)), merged_by=merged_by)
 
     def _writers(self, path: str, known: _Known) -> tuple[set[str], bool]:
-        """Addresses of those who wrote a part of it, and whether each part shows somebody."""
+        """Addresses of the authors of its parts, and whether every part has an identified author."""
         by_part = [[known.author(path, v) for v in part] for part in known.behind.writers(path)]
         openers = (known.author(path, v) for v in self._openers(known.step))
         found = {email for emails in (*by_part, openers) for email in emails if email is not None}
@@ -281,15 +283,15 @@ class Assessor:
 
 
 def _may_replace(path: str, known: _Known, file: File | None, vouchers: tuple[Voucher, ...]) -> bool:
-    """Whether these may put this in place of any word that lies there."""
+    """True if these may replace any existing decision with this file."""
     change = Change(path, "delete" if file is None else "change")
     return judge(change, {"signature": vouchers}, known.who_in(path)).denial is None
 
 
 def _kept(path: str) -> Denial:
     text = (
-        f"{path}: a merge left out a rejection by the admin whose word it is, and that rejection counts; the admin "
-        "replaces it with a commit of their own"
+        f"{path}: a merge dropped an admin's rejection, which still counts; to change it, that admin "
+        "must replace it with their own commit"
     )
     return Denial(path, "LeftOutByMerge", text)
 
@@ -311,6 +313,6 @@ def _is_approval(path: str) -> bool:
 
 
 def _slice_of(path: str) -> str:
-    """The slice that a file is about; empty: none."""
+    """The slice that a file belongs to; empty: none."""
     found = rule_of(path)
     return "" if found is None else found[1].get("slice", "")

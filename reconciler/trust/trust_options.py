@@ -1,4 +1,4 @@
-"""Options of trust and forge, the same wherever a process has them, and the settings that are made of them.
+"""Options of trust and forge, the same in every process that has them, and the settings made from them.
 
 Held by tests/reconciler/trust/test_trust_options.py.
 """
@@ -29,8 +29,8 @@ Verify = Annotated[
     typer.Option(
         "--verify",
         envvar="EGS_VERIFY",
-        help="What has to be shown of a change on main before it counts: a signature, the forge's word, or both. "
-        "Default: none for a folder; a remote repository needs an answer.",
+        help="Evidence that a change on main needs before it counts: a signature, the forge's record, or both. "
+        "Default: none for a folder; required for a remote repository.",
         show_default=False,
     ),
 ]
@@ -39,7 +39,7 @@ Folder = Annotated[
     typer.Option(
         "--trust",
         envvar="EGS_TRUST",
-        help="Folder with allowed_signers, revoked_keys and gpg/: keys kept outside of the repository.",
+        help="Folder with allowed_signers, revoked_keys and gpg/: keys kept outside the repository.",
         show_default=False,
     ),
 ]
@@ -57,7 +57,7 @@ Kind = Annotated[
     typer.Option(
         "--forge",
         envvar="EGS_FORGE",
-        help="Which forge has the repository. Known by itself on github.com and gitlab.com.",
+        help="The forge that hosts the repository. Detected on github.com and gitlab.com.",
         show_default=False,
     ),
 ]
@@ -66,7 +66,7 @@ Api = Annotated[
     typer.Option(
         "--forge-api",
         envvar="EGS_FORGE_API",
-        help="URL of the forge's API. Default: where that forge has it on the repository's host.",
+        help="URL of the forge's API. Default: that forge's usual path on the repository's host.",
         show_default=False,
     ),
 ]
@@ -84,7 +84,7 @@ Token = Annotated[
     typer.Option(
         "--forge-token",
         envvar="EGS_FORGE_TOKEN_FILE",
-        help="File with the token for the forge's API, read anew at every call.",
+        help="File with the token for the forge's API, read again at every call.",
         show_default=False,
     ),
 ]
@@ -98,7 +98,7 @@ _HTTP_PORTS = {"https": 443, "http": 80}
 
 @dataclass(frozen=True, slots=True)
 class TrustOptions:
-    """What was said about trust."""
+    """The trust options as given."""
 
     verify: Verify = None
     trust: Folder = None
@@ -109,7 +109,8 @@ class TrustOptions:
         level = self.verify
         if level is None and is_remote(repo):
             raise _wrong(
-                "nothing says whose changes of main count; give --verify signature, forge or both, or --verify none: "
+                "it is not configured whose changes on main count; give --verify signature, forge or "
+                "both, or --verify none: "
                 "then everyone who can push counts as an admin (docs/trust.md)"
             )
         if level == "none" and is_remote(repo):
@@ -119,7 +120,7 @@ class TrustOptions:
 
 @dataclass(frozen=True, slots=True)
 class ForgeOptions:
-    """What was said about the forge; empty or None: nothing."""
+    """The forge options as given; empty or None: not given."""
 
     forge: Kind = None
     forge_api: Api = ""
@@ -128,7 +129,7 @@ class ForgeOptions:
 
 
 def forge_from_environment(environment: Mapping[str, str]) -> ForgeOptions:
-    """What the variables EGS_FORGE… say. UserError `WrongUse` for a kind that is none."""
+    """Options from the variables EGS_FORGE…. UserError `WrongUse` for an unknown kind."""
     kind = environment.get("EGS_FORGE") or None
     if kind is not None and kind not in get_args(ForgeKind):
         raise _wrong(f"EGS_FORGE is {kind!r}; write {', '.join(get_args(ForgeKind))}")
@@ -142,32 +143,33 @@ def forge_from_environment(environment: Mapping[str, str]) -> ForgeOptions:
 
 
 def forge_of(given: ForgeOptions, remote: str, level: Level = "none") -> ForgeAddress | None:
-    """Which forge has that remote: as was said, the rest from its address.
+    """The forge of that remote: from the options, the rest from its address.
 
-    None when nothing was said and the level does not ask for one. UserError `WrongUse` when more has to be said.
+    None if no option is given and the level does not need a forge. UserError `WrongUse` if options are
+    missing.
     """
     if given == ForgeOptions() and level not in ("forge", "both"):
         return None
     scheme, host, path = _parts(remote)
     kind = given.forge or _PUBLIC.get(host.partition(":")[0])
     if kind is None:
-        raise _wrong("nothing tells which forge has the repository; give --forge github, gitlab or gitea")
+        raise _wrong("the forge of the repository is unknown; give --forge github, gitlab or gitea")
     repository = (given.forge_repository or path).removesuffix(".git").strip("/")
     if not _REPOSITORY.fullmatch(repository):
         raise _wrong(
-            "the repository's address does not tell its name on the forge; give --forge-repository OWNER/NAME"
+            "the repository's name on the forge is not in its address; give --forge-repository OWNER/NAME"
         )
     api = given.forge_api.rstrip("/") or _api(kind, scheme, host)
     if not re.fullmatch(r"https?://[^\s/@?#]+(/[^\s@?#]*)?", api):
         raise _wrong(
-            "the address does not tell where the forge's API is; give --forge-api https://forge.example.com"
+            "the address of the forge's API is unknown; give --forge-api https://forge.example.com"
             f"{_API[kind]}, without a login in it"
         )
     return ForgeAddress(kind, api, repository, _absolute(given.forge_token))
 
 
 def known_forge(given: ForgeOptions, remote: str) -> ForgeAddress | None:
-    """Like `forge_of`, for whoever can do without: None also when the address does not tell enough."""
+    """Like `forge_of`, for optional uses: None also if the address says too little."""
     _, host, _ = _parts(remote)
     told = given if given != ForgeOptions() else ForgeOptions(_PUBLIC.get(host.partition(":")[0]))
     try:
@@ -185,7 +187,7 @@ def _api(kind: ForgeKind, scheme: str, host: str) -> str:
 
 
 def _parts(remote: str) -> tuple[str, str, str]:
-    """Scheme, host (with its port if that is another one) and path of the forge's web pages; all empty for a folder."""
+    """Scheme, host (with a non-default port) and path of the forge's web pages; all empty for a folder."""
     short = _SSH_SHORT.fullmatch(remote)
     if short is not None and "://" not in remote:
         return "https", short["host"].lower(), short["path"]
@@ -197,7 +199,7 @@ def _parts(remote: str) -> tuple[str, str, str]:
     try:
         port = parts.port or _HTTP_PORTS[parts.scheme]
     except ValueError:
-        return "", "", ""  # the store says what is wrong with the address
+        return "", "", ""  # the store reports what is wrong with the address
     usual = port == _HTTP_PORTS[parts.scheme]
     return parts.scheme, f"{parts.hostname}{'' if usual else f':{port}'}", parts.path.strip("/")
 

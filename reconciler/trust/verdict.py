@@ -1,7 +1,9 @@
-"""Whether a change counts: somebody whom its evidence shows may make it. Pure, and the same for everybody who asks.
+"""Whether a change counts: its evidence identifies a person who may make it. Pure, and the same for every
+caller.
 
-The controller asks it of main, the hook of a Git server before a push; the check of a pull request, which may know
-nobody, asks the policy beneath it. Evidence is an argument: what each can know differs, what it means does not.
+The controller asks about main, the hook of a Git server about a push; the check of a pull request, which may
+have no evidence, uses the policy directly. Evidence is an argument: what each caller can know differs, what
+it means does not.
 
 Held by tests/reconciler/trust/test_verdict.py.
 """
@@ -19,10 +21,12 @@ from schemas.rules.problems import quoted
 How = Literal["signature", "forge"]
 
 Evidence = Mapping[How, tuple[Voucher, ...]]
-"""Who stands behind one change, by what shows it; each of these has to show somebody who may make it."""
+"""The evidence for one change, by its kind; each required kind must identify a person who may make it."""
 
 Who = Callable[[Voucher], Actor | None]
-"""Whom evidence shows, and what the tree before the change makes of them; `Authority.actor` at one instant."""
+"""The person that evidence identifies, with their rights in the tree before the change; `Authority.actor` at
+one time.
+"""
 
 ASKED: Mapping[Level, tuple[How, ...]] = {
     "none": (),
@@ -30,29 +34,29 @@ ASKED: Mapping[Level, tuple[How, ...]] = {
     "forge": ("forge",),
     "both": ("signature", "forge"),
 }
-"""What has to be shown of a change at each level."""
+"""The evidence that a change needs at each level."""
 
 NOBODY = Actor("nobody")
-"""Whoever it is: what they may do everybody may, as with files that do nothing and approvals that are signed inside."""
+"""An unknown person: may do what everyone may, as with files without effect and signed approvals."""
 
 _ADVICE: Mapping[How, str] = {
-    "signature": "bring it in again with a commit or merge signed by a key that project.yaml, its slice.yaml or the "
-    "operator's allowed_signers lists for somebody who may change it",
-    "forge": "bring it in again by a pull request of, or merged by, an account that project.yaml or its slice.yaml "
-    "lists for somebody who may change it",
+    "signature": "submit it again with a commit or merge signed by a key that project.yaml, its slice.yaml or the "
+    "operator's allowed_signers lists for a person who may change it",
+    "forge": "submit it again in a pull request opened or merged by an account that project.yaml or its slice.yaml "
+    "lists for a person who may change it",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Who was shown and may make the change; `denial` is None when that is enough."""
+    """The identified people who may make the change; `denial` is None if that suffices."""
 
     actors: tuple[Actor, ...] = ()
     denial: Denial | None = None
 
 
 def judge(change: Change, evidence: Evidence, who: Who) -> Verdict:
-    """Whether this change counts, on the authority of the tree before it."""
+    """Judges a change by the rights in the tree before it."""
     if denial(NOBODY, change) is None:
         return Verdict()
     entitled: dict[str, Actor] = {}
@@ -65,7 +69,7 @@ def judge(change: Change, evidence: Evidence, who: Who) -> Verdict:
 
 
 def shown(vouchers: tuple[Voucher, ...], who: Who) -> tuple[Actor, ...]:
-    """Everybody whom this evidence shows, each once."""
+    """Everyone this evidence identifies, without duplicates."""
     actors = map(who, vouchers)
     return tuple(dict.fromkeys(actor for actor in actors if actor is not None))
 
@@ -83,5 +87,5 @@ def _entitled(
 
 
 def _nobody(change: Change, how: How) -> Denial:
-    text = f"{quoted(change.path)}: nobody who is known here stands behind it; {_ADVICE[how]}"
+    text = f"{quoted(change.path)}: no known person made or approved this change; {_ADVICE[how]}"
     return Denial(change.path, "NobodyStandsBehindIt", text)

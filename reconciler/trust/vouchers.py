@@ -1,13 +1,14 @@
-"""Whose signatures stand behind content on main, read from commits.
+"""Whose signatures vouch for content on main, read from commits.
 
-Who signed a commit stands behind everything that it brings to the line of main's first parents, a merge included. Of
-the commits on a merge's other sides, those count that brought exactly the content that main has now (a commit that
-differs from each of its parents there), that no commit built on them changed again, and that were built on the last
-change of that file on main: what main took back since does not come back by an old signature. What a merge makes up by
-itself is its own signer's alone. Who merges main itself into their work (as `git pull` does) looks at their own side:
-that speaks for nothing but what it makes up.
+A commit's signer vouches for everything that the commit brings to main's line of first parents, even as a
+merge. Among the commits on a merge's other sides, those count that brought exactly the content that main has
+now (a commit that differs from each of its parents there), were not overwritten by a later commit on the
+side, and were built on main's last change of that file: an old signature cannot restore what main has
+reverted since. Content that only the merge itself has is vouched for by its signer alone. A signer who merges
+main into their own work (as `git pull` does) has reviewed their own side: such a merge only vouches for its
+own content.
 
-No date that a commit states is believed, and what is on a side is told by ancestry, never by the order of dates.
+Commit dates are never trusted; ancestry decides what is on a side, never the order of dates.
 
 Held by tests/reconciler/trust/test_vouchers.py, tests/reconciler/trust/test_gate.py and
 tests/reconciler/trust/test_policy_matrix.py.
@@ -31,7 +32,7 @@ from reconciler.trust.policy import is_governed
 from schemas.errors import Fault
 
 MOST_KEYS = 10_000
-"""Commits whose signer is remembered."""
+"""Commits whose signer is cached."""
 
 ON_BEHALF_OF = "On-Behalf-Of"
 _NAMED = re.compile(r"[^<>]{0,200}<([!-;=?A-~]{1,64}@[!-;=?A-~]{1,189})>")
@@ -40,7 +41,7 @@ _TRAILER = re.compile(rf"^{ON_BEHALF_OF}\s*:", re.MULTILINE | re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """What lies at a path."""
+    """The content at a path."""
 
     oid: str
     mode: int = REGULAR_MODE
@@ -53,17 +54,17 @@ class Step:
     base: str
     commit: Commit
     is_line: bool = True
-    """False: main before is not on the line of first parents, so that nobody can be taken for the one who merged."""
+    """False: the judged commit is not on the line of first parents, so the merger is unknown."""
 
 
 class Signers:
-    """Who signed commits, each checked once. One owner."""
+    """Who signed commits; each commit is checked once. One owner."""
 
     def __init__(self, verifier: Verifier) -> None:
         self._key = lru_cache(MOST_KEYS)(lambda commit: _key(verifier, commit))
 
     def vouchers(self, commit: Commit, keyring: Keyring, now: datetime) -> tuple[Voucher, ...]:
-        """Who stands behind a commit by its signature: its signer, or whom a service that signed it names."""
+        """Who a commit's signature identifies: its signer, or the person named by a service that signed it."""
         key = self._key(_Signed(commit.oid, commit.payload, commit.signature)) if commit.signature else None
         if key is None or keyring.bars(key, now):
             return ()
@@ -79,7 +80,7 @@ class Signers:
 
 @dataclass(frozen=True, slots=True)
 class _Signed:
-    """A commit as far as its signature goes; the id stands for the rest."""
+    """The parts of a commit that its signature depends on; the id stands for the rest."""
 
     oid: str
     payload: bytes
@@ -94,7 +95,7 @@ def _key(verifier: Verifier, signed: _Signed) -> str | None:
 
 
 def on_behalf_of(commit: Commit) -> str | None:
-    """The address that a service's commit names; None when it names none, or when its text names several."""
+    """The address that a service's commit names; None if it names none, or the text names several."""
     named = _NAMED.fullmatch(commit.trailers.get(ON_BEHALF_OF, ""))
     if named is None or len(_TRAILER.findall(commit.message)) != 1:
         return None
@@ -102,11 +103,11 @@ def on_behalf_of(commit: Commit) -> str | None:
 
 
 Of = Callable[[Commit], tuple[Voucher, ...]]
-"""Who stands behind a commit by its signature."""
+"""Who a commit's signature identifies."""
 
 
 class Behind:
-    """The signatures behind one step's content; sides are looked at when they are first asked for."""
+    """The signatures that vouch for one step's content; sides are examined on first use."""
 
     def __init__(self, store: Store, step: Step, branch: str, of: Of) -> None:
         self._reads, self._step, self._branch, self._of = Reads(store), step, branch, of
@@ -119,18 +120,18 @@ class Behind:
 
     @property
     def work(self) -> int:
-        """What was read, in reads of one object or difference."""
+        """Number of reads of one object or difference."""
         return self._reads.work
 
     def all(self, path: str, file: File | None) -> tuple[Voucher, ...]:
-        """Everybody who stands behind that content (None: that it is gone)."""
+        """Everyone who vouches for that content (None: its deletion)."""
         found = (*self.merger(path, file), *self.authors(path, file))
         return tuple(dict.fromkeys(found))
 
     # -- who merged ------------------------------------------------------------------------------------------
 
     def merger(self, path: str, file: File | None) -> tuple[Voucher, ...]:
-        """Who signed the step itself, where that speaks for this path."""
+        """The signer of the step itself, if that vouches for this path."""
         if not self._step.is_line:
             return ()
         if len(self._parents) > 1 and not self._speaks_for_sides() and not self._made_up(path, file):
@@ -138,7 +139,7 @@ class Behind:
         return self._of(self._step.commit)
 
     def _speaks_for_sides(self) -> bool:
-        """Whether who merged looked at what other sides brought, and not at work of their own beside main's."""
+        """True if the merger reviewed what the other sides brought, not just their own work beside main."""
         if self._speaks is None:
             subject = self._step.commit.message.partition("\n")[0]
             self._speaks = not merges_main(subject, self._branch) and (
@@ -151,7 +152,7 @@ class Behind:
         return bool(own) and not set(own).isdisjoint(self._of(self._reads.commit(self._parents[0])))
 
     def is_from_side(self, path: str, file: File | None) -> bool:
-        """Whether a merge took this content from another side, and did not make it up."""
+        """True if a merge took this content from another side, rather than making its own."""
         return 1 < len(self._parents) <= MOST_PARENTS and not self._made_up(path, file)
 
     def _made_up(self, path: str, file: File | None) -> bool:
@@ -160,7 +161,7 @@ class Behind:
         return (path, file) in self._own
 
     def _own_changes(self) -> set[tuple[str, File | None]]:
-        """Of a merge with too many parents, or too much in them, nothing is known to be made up."""
+        """For a merge with too many parents or commits, its own content is unknown."""
         if len(self._parents) > MOST_PARENTS:
             return set()
         try:
@@ -171,9 +172,9 @@ class Behind:
     # -- who wrote -------------------------------------------------------------------------------------------
 
     def authors(self, path: str, file: File | None) -> tuple[Voucher, ...]:
-        """Who signed commits of other sides that brought exactly this content, and that nothing built on changed.
+        """Signers of side commits that brought exactly this content, not overwritten by later side commits.
 
-        And that know what main did to the file last.
+        Only commits built on main's last change of the file.
         """
         sides = self._sides()
         speaking = [(commit, self._of(commit)) for commit in sides.latest(path, file)]
@@ -186,17 +187,17 @@ class Behind:
         return tuple(dict.fromkeys(found))
 
     def writers(self, path: str) -> tuple[tuple[Voucher, ...], ...]:
-        """Who signed each commit of other sides that changed this path, whatever it made of it."""
+        """The signers of each side commit that changed this path, whatever the content."""
         return tuple(self._of(commit) for commit in self._sides().every(path))
 
     def side_paths(self) -> frozenset[str]:
-        """Everything that commits of other sides changed."""
+        """All paths changed by side commits."""
         return frozenset(self._sides().brought)
 
     def unreplaced(
         self, path: str, is_entitled: Callable[[File | None, tuple[Voucher, ...]], bool]
     ) -> tuple[File, ...]:
-        """What somebody entitled brought there on other sides, and nobody entitled changed again after it."""
+        """Contents from entitled people on other sides that no entitled person changed afterwards."""
         sides = self._sides()
         side = sides.side
         theirs = [
@@ -219,7 +220,7 @@ class Behind:
             return False
 
     def _knows(self, commit: Commit, path: str) -> bool:
-        """Whether a commit of a side was built on main's last change of that path."""
+        """True if a side commit was built on main's last change of that path."""
         if path not in self._last:
             self._last[path] = self._reads.last_change(self._step.base, path)
         last = self._last[path]
@@ -241,7 +242,7 @@ class Behind:
         return self._brought
 
     def _looked_at(self) -> Sides:
-        """Nothing where there is more than is looked at: then who merged speaks alone."""
+        """Empty if the limits are exceeded: then only the merger vouches."""
         step = self._step
         starts = self._parents[1:] if step.is_line else (step.commit.oid,)
         if not starts or len(self._parents) > MOST_PARENTS:
@@ -257,22 +258,22 @@ class Behind:
 
 
 _TOO_MUCH = frozenset({"TooLarge", "TooManyFiles"})
-"""Faults that say the same of one commit."""
+"""Faults that mean the same for one commit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """Commits of other sides, and who of them brought what, by path."""
+    """Side commits, and which of them brought what, by path."""
 
     side: Side = field(default_factory=Side)
     brought: Mapping[str, tuple[tuple[File | None, str], ...]] = field(default_factory=dict)
 
     def every(self, path: str) -> tuple[Commit, ...]:
-        """Those that changed a path."""
+        """The commits that changed a path."""
         return tuple(self.side.commits[oid] for _, oid in self.brought.get(path, ()))
 
     def latest(self, path: str, file: File | None) -> tuple[Commit, ...]:
-        """Those that brought this content, unless a commit built on them brought another."""
+        """The commits that brought this content, unless a commit built on them brought another."""
         every, below = self.brought.get(path, ()), self.side.below
         changed = below.of(oid for what, oid in every if what != file)
         return tuple(
@@ -284,7 +285,7 @@ NO_SIDES = Sides()
 
 
 def sides_of(reads: Reads, side: Side) -> Sides:
-    """What each of these commits brought. Costs a difference for each parent; raises TooMuch."""
+    """What each of these commits brought. Costs a difference per parent; raises TooMuch."""
     brought: dict[str, list[tuple[File | None, str]]] = {}
     for commit in side.commits.values():
         for path, file in _changes_of(reads, commit):
@@ -294,7 +295,7 @@ def sides_of(reads: Reads, side: Side) -> Sides:
 
 
 def _changes_of(reads: Reads, commit: Commit) -> set[tuple[str, File | None]]:
-    """What a commit itself brought: paths whose content is another than at each of its parents."""
+    """What a commit itself brought: paths whose content differs from each of its parents."""
     found: set[tuple[str, File | None]] | None = None
     for parent in parents_of(commit) or (None,):
         changed = {(entry.path, file_of(entry.oid, entry.mode)) for entry in reads.diff(parent, commit.oid)}
@@ -303,5 +304,5 @@ def _changes_of(reads: Reads, commit: Commit) -> set[tuple[str, File | None]]:
 
 
 def file_of(oid: str | None, mode: int) -> File | None:
-    """What an entry says of a path; None: nothing lies there."""
+    """The content an entry gives for a path; None: deleted."""
     return None if oid is None else File(oid, mode)

@@ -1,7 +1,7 @@
-"""The state that planning works on: pool calendars and slice calendars, and moves that keep both true.
+"""The planner's state: pool calendars and slice calendars, and moves that keep both consistent.
 
-Times of a request are its own [start, end); times of a pool are holds, wider by preparation and draining. A
-board knows nothing of rank: `scheduler.plan` decides who is put on it and who is lifted off.
+A request's times are [start, end); a pool's times are holds, wider by preparation and draining. A board knows nothing
+of rank: `scheduler.plan` decides which requests are put on it or lifted off.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from scheduler.snapshot import FOREVER, Pool, PoolKey, Request, Snapshot, Window
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A place in the plan. `shares` are empty until the request is put there."""
+    """A place in the plan. `shares` is empty until the request is put there."""
 
     pool: PoolKey
     start: int
@@ -33,7 +33,7 @@ class Board:
     __slots__ = ("_bounds", "_now", "_pools", "_slices", "calendars", "stretches")
 
     def __init__(self, snapshot: Snapshot) -> None:
-        """Holds the snapshot's leases and nothing else."""
+        """Pools with the snapshot's leases only."""
         self._now = snapshot.now
         self._pools = snapshot.pools
         by_pool = leases_by_pool(snapshot.leases)
@@ -54,7 +54,7 @@ class Board:
             self._occupy(lease.slice, lease.start, lease.end, -1)
 
     def copy(self) -> Self:
-        """An equal one that changes alone."""
+        """An independent copy."""
         twin = object.__new__(type(self))
         twin._now, twin._pools, twin.stretches = self._now, self._pools, self.stretches
         twin.calendars = {key: calendar.copy() for key, calendar in self.calendars.items()}
@@ -65,14 +65,14 @@ class Board:
     def earliest(self, request: Request) -> Spot | None:
         """The earliest spot among the request's open pools; ties: the first pool.
 
-        Pools it falls back on are searched only where the others give no start in time (see `Request.fallback`).
+        Fallback pools are searched only if the others give no start in time (see `Request.fallback`).
         """
         return self._search(request, self._candidates(request), None)
 
     def advance(self, request: Request, place: Spot) -> Spot:
-        """Moves the request from `place` to its earliest spot among all others; none earlier: it stays.
+        """The request's earliest spot, with its own hold at `place` lifted; `place` if there is no earlier one.
 
-        A pool that is less held back than its own is as good as early as `place` is: it falls back no longer.
+        A pool that is held back less than its own wins at an equal start.
         """
         lifted = [self._once_lifted(request, place, pool) for pool in self._candidates(request)]
         earlier = [known for known in lifted if known.least < _limit(request, place, known.since)]
@@ -87,37 +87,37 @@ class Board:
         return self.put(request, better)
 
     def fits(self, request: Request, place: Spot) -> bool:
-        """The slice and enough nodes are free for the whole of `place`."""
+        """Whether slice and enough nodes are free for the whole of `place`."""
         return self.slice_free(request, place) and self.nodes_free(request, place)
 
     def slice_free(self, request: Request, place: Spot) -> bool:
-        """No other request of the slice runs meanwhile."""
+        """Whether no other request of the slice runs at that time."""
         steps = self._slices.get(request.slice)
         return steps is None or steps.lowest(place.start, place.end) >= 1
 
     def slice_steps(self, slice_: str) -> Steps:
-        """A copy of when the slice is free: 1 then, and less while it runs something."""
+        """A copy of when the slice is free: 1 if free, less while it runs something."""
         steps = self._slices.get(slice_)
         return Steps(self._now, 1) if steps is None else steps.copy()
 
     def nodes_free(self, request: Request, place: Spot) -> bool:
-        """Enough nodes are free for the whole hold."""
+        """Whether enough nodes are free for the whole hold."""
         return self.calendars[place.pool].room(place.hold.begin, place.hold.end) >= request.nodes
 
     def put(self, request: Request, place: Spot, wanted: Sequence[Share] = ()) -> Spot:
-        """Takes the nodes and the slice; `place` with the groups its nodes come from."""
+        """Take the nodes and the slice; returns `place` with the groups of its nodes."""
         hold = place.hold
         shares = self.calendars[place.pool].take(request.nodes, hold.begin, hold.end, wanted)
         self._occupy(request.slice, place.start, place.end, -1)
         return Spot(place.pool, place.start, place.end, hold, shares)
 
     def put_back(self, request: Request, place: Spot) -> None:
-        """Takes exactly what `place` says."""
+        """Take exactly what `place` says."""
         self.calendars[place.pool].take_exactly(place.shares, place.hold.begin, place.hold.end)
         self._occupy(request.slice, place.start, place.end, -1)
 
     def lift(self, request: Request, place: Spot) -> None:
-        """Gives back what `put` took."""
+        """Give back what `put` took."""
         self._give(request, place)
         self._bounds.give(place.pool, place.hold.begin, self._margin(place.pool))
 
@@ -133,7 +133,7 @@ class Board:
         self._slices[slice_].add(start, end, amount)
 
     def _candidates(self, request: Request) -> list[_Candidate]:
-        """The request's open pools with what is known of each, the one that may be earliest first."""
+        """The request's open pools with known bounds, likely earliest first."""
         size, found = self._bounds.sizes.below(request), []
         for order, key in enumerate(request.pools):
             pool = self._pools.get(key)
@@ -145,7 +145,7 @@ class Board:
         return sorted(found, key=lambda known: (known.since, known.least, known.order))
 
     def _search(self, request: Request, candidates: Sequence[_Candidate], place: Spot | None) -> Spot | None:
-        """The best of these, less held back pools first; with a `place`, only what is better than that."""
+        """The best of these, pools held back less first; with a `place`, only what is better."""
         size = self._bounds.sizes.above(request)
         best: tuple[int, _Candidate] | None = None
         for known in candidates:
@@ -153,8 +153,8 @@ class Board:
             if best is not None:
                 if best[0] <= known.since:
                     break
-                # Of equally early pools the least held back is taken, and of those the first in the request's
-                # order, whichever is searched first.
+                # Of equally early pools the least held back wins, then the first in the request's order, whichever is
+                # searched first.
                 first = (known.since, known.order) < (best[1].since, best[1].order)
                 before = min(before, best[0] + first)
             if known.least < before:
@@ -173,17 +173,17 @@ class Board:
             free_from = steps.first_gap(1, request.duration, start, before)
             if free_from is None or free_from == start:
                 return free_from
-            # The slice runs something else there: look again from where it is free.
+            # The slice is busy at that time: continue where it is free.
             begin = calendar.earliest(request.nodes, length, free_from - pool.prepare, before - pool.prepare)
         return None if begin is None else begin + pool.prepare
 
     def _once_lifted(self, request: Request, place: Spot, known: _Candidate) -> _Candidate:
-        """What is known of a pool when the request's own hold at `place` is no longer counted."""
+        """A pool's bounds without the request's own hold at `place`."""
         if known.pool.key != place.pool or known.floor >= place.start:
             return known
         begin, reach = place.hold.begin, place.start - self._length(place.pool, request) + 1
         if known.least >= reach and self.calendars[place.pool].room(begin - 1, begin) < request.nodes:
-            # All that is left are holds that lie over the instant before its own, and that one is full.
+            # The remaining holds cover the instant before its own, and that instant is full.
             self._bounds.show(place.pool, self._bounds.sizes.above(request), begin)
             return replace(known, least=place.start)
         return replace(known, least=min(known.least, max(known.floor, reach)))
@@ -197,7 +197,7 @@ class Board:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A pool for a request: no start before `least` is possible, and `floor` is why without looking at nodes."""
+    """A pool for a request: no start before `least` is possible; `floor` is the bound without looking at nodes."""
 
     least: int
     order: int
@@ -207,14 +207,14 @@ class _Candidate:
 
 
 def held_back_until(request: Request, key: PoolKey) -> int:
-    """The request does not use this pool as long as others give a start by this instant."""
+    """The instant until which the request does not use this pool if others give a start."""
     return request.fallback.get(key, -FOREVER)
 
 
 def _limit(request: Request, place: Spot | None, since: int) -> int:
-    """Before which instant a start in a pool held back until `since` is better than `place`.
+    """The instant before which a start in a pool held back until `since` is better than `place`.
 
-    In a pool that is less held back as early is enough; one that is more so is of no use where `place` is in time.
+    In a pool held back less, an equal start is better; one held back more is useless if `place` is in time.
     """
     if place is None:
         return FOREVER
@@ -225,7 +225,7 @@ def _limit(request: Request, place: Spot | None, since: int) -> int:
 
 
 def floor(pool: Pool, request: Request, now: int) -> int:
-    """No start of the request in this pool is earlier: checks take `prepare`, and some may not be pulled forward."""
+    """Earliest possible start in this pool: checks take `prepare`, and some requests may not start early."""
     least = max(now + pool.prepare, request.not_before)
     if request.promise is not None and not request.movable:
         least = max(least, request.promise.start)
@@ -233,7 +233,7 @@ def floor(pool: Pool, request: Request, now: int) -> int:
 
 
 def spot(pool: Pool, request: Request, start: int, now: int) -> Spot:
-    """Where `request` would stand; a promise may be nearer than preparation takes, its hold then begins now."""
+    """The spot of `request`; if the promise is nearer than the preparation time, its hold begins now."""
     end = start + request.duration
     hold = Window(max(now, start - pool.prepare), end + pool.drain)
     return Spot(pool.key, start, end, hold)

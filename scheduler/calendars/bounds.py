@@ -1,10 +1,10 @@
-"""What searches of a pool have shown: before this instant nothing so large finds room.
+"""Results of earlier searches of a pool: before this instant nothing this large finds room.
 
-A request that is at least as large, at least as long and not wanted earlier than another cannot start before the
-other could. So each search leaves a bound for all that are like it or more, and the next one begins there. Room
-that is taken keeps bounds true; room that is given back lowers them where it could be used.
+A request at least as large, at least as long and wanted no earlier than another cannot start before the other could.
+So each search leaves a bound for all such requests, and the next search begins there. Taking room keeps bounds true;
+freed room lowers them where it could be used.
 
-Held by tests/scheduler/calendars/test_bounds.py: with bounds and without, plans are the same.
+Held by tests/scheduler/calendars/test_bounds.py: plans are the same with and without bounds.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from scheduler.calendars.calendar import Ints
 from scheduler.snapshot import FOREVER, PoolKey, Request
 
 _MOST_WISHES, _MOST_NODES, _MOST_DURATIONS = 8, 16, 64
-"""Marks on each axis. More make bounds closer and each of them dearer; a table has at most the product."""
+"""Most marks per axis. More marks make bounds tighter and costlier; a table has at most their product."""
 
 Size = tuple[int, int, int]
-"""Places of a request on the three scales: when it is wanted, nodes, duration."""
+"""A request's positions on the three scales: wanted start, nodes, duration."""
 
 
 class Scale:
@@ -32,7 +32,7 @@ class Scale:
     __slots__ = ("_marks",)
 
     def __init__(self, origin: int, values: Iterable[int], most: int) -> None:
-        """No value, known or not, is below `origin`; many values are thinned to `most` equally common ones."""
+        """No value is below `origin`; many values are thinned to `most` equally common ones."""
         rising = sorted(values)
         step = 1 if len(set(rising)) <= most else len(rising) // most
         self._marks = sorted({origin, *rising[::step], (rising or [origin])[-1] + 1})
@@ -41,15 +41,15 @@ class Scale:
         return len(self._marks)
 
     def at_most(self, value: int) -> int:
-        """The last mark that is not above `value`."""
+        """Index of the greatest mark <= `value`."""
         return bisect_right(self._marks, value) - 1
 
     def at_least(self, value: int) -> int:
-        """The first mark that is not below `value`; one past the last when there is none."""
+        """Index of the smallest mark >= `value`; one past the last if there is none."""
         return bisect_left(self._marks, value)
 
     def reaches(self) -> Ints:
-        """The largest value of which each mark is the last that is not above it."""
+        """For each mark, the largest value for which it is the greatest mark <= value."""
         return np.array([*(mark - 1 for mark in self._marks[1:]), FOREVER], dtype=np.int64)
 
 
@@ -63,7 +63,7 @@ class Sizes:
     durations: Scale
 
     def below(self, request: Request) -> Size:
-        """The largest marks that `request` is at least as large as: what holds for them holds for it."""
+        """The greatest marks <= `request`: bounds for them hold for it."""
         wish = wanted_from(request, self.now)
         return (
             self.wishes.at_most(wish),
@@ -72,7 +72,7 @@ class Sizes:
         )
 
     def above(self, request: Request) -> Size:
-        """The smallest marks that are at least as large as `request`: what holds for it holds for them."""
+        """The smallest marks >= `request`: bounds for it hold for them."""
         wish = wanted_from(request, self.now)
         return (
             self.wishes.at_least(wish),
@@ -82,12 +82,12 @@ class Sizes:
 
 
 class Bounds:
-    """For each pool and size the hold's begin before which there is no room. Times are begins of holds."""
+    """For each pool and size the begin of a hold before which there is no room."""
 
     __slots__ = ("_reaches", "_tables", "sizes")
 
     def __init__(self, now: int, requests: Iterable[Request]) -> None:
-        """Nothing is shown yet; `requests` are those that searches will mostly be for."""
+        """Starts without bounds; `requests` are the expected searches."""
         known = list(requests)
         self.sizes = Sizes(
             now,
@@ -99,19 +99,19 @@ class Bounds:
         self._tables: dict[PoolKey, Ints] = {}
 
     def copy(self) -> Self:
-        """An equal one that changes alone."""
+        """An independent copy."""
         twin = object.__new__(type(self))
         twin.sizes, twin._reaches = self.sizes, self._reaches
         twin._tables = {key: table.copy() for key, table in self._tables.items()}
         return twin
 
     def of(self, pool: PoolKey, size: Size) -> int:
-        """No hold of a request with these marks below it begins before this."""
+        """Lower bound for the begin of a hold of a request with these marks below it."""
         table = self._tables.get(pool)
         return self.sizes.now if table is None else int(table[size])
 
     def show(self, pool: PoolKey, size: Size, begin: int) -> None:
-        """A search for a request with these marks above it found no begin before this one."""
+        """Record that a search for a request with these marks above it found no begin before this one."""
         table = self._tables.get(pool)
         if table is None:
             shape = (len(self.sizes.wishes), len(self.sizes.nodes), len(self.sizes.durations))
@@ -121,7 +121,7 @@ class Bounds:
         np.maximum(larger, begin, out=larger)
 
     def give(self, pool: PoolKey, begin: int, margin: int) -> None:
-        """Room appeared from `begin` on: a hold may begin so much before it as it is long, `margin` included."""
+        """Room appeared from `begin` on: a hold may begin earlier by its length, `margin` included."""
         table = self._tables.get(pool)
         if table is not None:
             np.minimum(table, begin - margin - self._reaches + 1, out=table)

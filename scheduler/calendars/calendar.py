@@ -1,12 +1,12 @@
 """Free nodes of one pool over time, as sorted integer arrays; the planner's only hot loop.
 
-`PoolCalendar` is the seam behind which another kernel can take this one's place: `earliest`, `room`, `section`,
-`take`, `give` and `copy` are all that planning calls. What searches have shown already is
-`scheduler.calendars.bounds`' to remember, so that few of them have to look far.
+`PoolCalendar` can be replaced by another kernel: `earliest`, `room`, `section`, `take`, `give` and `copy` are all
+that planning calls. `scheduler.calendars.bounds` remembers earlier search results, so that few searches have to look
+far.
 
-Stretches of free time are counted in groups by the instant at which they end (see `scheduler.calendars.stretches`).
-Within a group counts are exact: holds whose number never passes the group's can be given concrete nodes in
-order of their begin, for a node that has come free stays free until the group's end. A request may mix groups.
+Free stretches are counted in groups by the instant at which they end (see `scheduler.calendars.stretches`). Within
+a group counts are exact: holds whose number never exceeds the group's can be given concrete nodes in order of their
+begin, because a free node stays free until the group's end. A request may mix groups.
 
 Held by tests/scheduler/calendars/test_calendar.py and test_brute_force.py:
   * `earliest` is the first instant at which, over all mixes of groups, enough nodes are free for a whole hold;
@@ -28,43 +28,43 @@ Share = tuple[int, int]
 """(end of the group, nodes taken from it)."""
 
 _FIRST_LOOK = 256
-"""Steps searched before looking further: most requests find their place near the front or far away."""
+"""Steps searched first: most requests find their place near the front or far away."""
 
 
 class Steps:
-    """A whole number over time. `origin` is the first instant; the last value holds for ever."""
+    """An integer over time. `origin` is the first instant; the last value holds for ever."""
 
     __slots__ = ("_at", "_size", "_value")
 
     def __init__(self, origin: int, value: int) -> None:
-        # `_at[_size]` is always FOREVER: a step's end can be read without asking whether it is the last.
+        # `_at[_size]` is always FOREVER, so the end of a step can be read without checking for the last one.
         self._at: Ints = np.full(16, FOREVER, dtype=np.int64)
         self._value: Ints = np.full(16, value, dtype=np.int64)
         self._at[0] = origin
         self._size = 1
 
     def copy(self) -> Self:
-        """An equal one that changes alone."""
+        """An independent copy."""
         twin = object.__new__(type(self))
         twin._at, twin._value, twin._size = self._at.copy(), self._value.copy(), self._size
         return twin
 
     @classmethod
     def of(cls, at: Ints, value: Ints) -> Self:
-        """With that value from each instant on; `at` has FOREVER behind the last of them, and is never changed here.
+        """With these values from each instant on; `at` has FOREVER after the last, and is never changed here.
 
-        For reading alone: `add` may not be called.
+        Read-only: do not call `add`.
         """
         found = object.__new__(cls)
         found._at, found._value, found._size = at, np.append(value, 0), value.size
         return found
 
     def instants(self) -> Ints:
-        """Where the value may change."""
+        """Instants at which the value may change."""
         return self._at[: self._size]
 
     def add(self, begin: int, end: int, amount: int) -> None:
-        """Adds `amount` on [begin, end); what lies before the origin is cut off."""
+        """Add `amount` on [begin, end); the part before the origin is ignored."""
         first = self._cut(begin)
         last = self._size if end >= FOREVER else self._cut(end)
         self._value[first:last] += amount
@@ -112,7 +112,7 @@ class Steps:
         short = np.flatnonzero(self._value[first:stop] < need) + first
         if not short.size:
             return after if is_last else None
-        # A gap lies between two short steps; the first begins at `after`, the last may go on unseen.
+        # A gap lies between two steps that are too low; the first begins at `after`, the last may be beyond the view.
         begins = np.empty(short.size + 1, dtype=np.int64)
         begins[0], begins[1:] = after, self._at[short + 1]
         ends = np.empty_like(begins)
@@ -145,7 +145,7 @@ class Steps:
 
 
 class PoolCalendar:
-    """How many nodes of a pool are free, and when. Times are holds: preparation and draining included."""
+    """How many nodes of a pool are free, and when. Times are holds, with preparation and draining."""
 
     __slots__ = ("_ends", "_groups")
 
@@ -160,26 +160,26 @@ class PoolCalendar:
         self._groups = {end: _rising(groups[end], end, now) for end in self._ends}
 
     def copy(self) -> Self:
-        """An equal one that changes alone."""
+        """An independent copy."""
         twin = object.__new__(type(self))
         twin._ends = self._ends
         twin._groups = {end: steps.copy() for end, steps in self._groups.items()}
         return twin
 
     def having(self, groups: Mapping[int, Steps]) -> Self:
-        """An equal one with these groups in place of its own of that end."""
+        """A copy with these groups in place of its own with the same end."""
         twin = object.__new__(type(self))
         twin._ends = self._ends
         twin._groups = {end: groups.get(end, steps) for end, steps in self._groups.items()}
         return twin
 
     def steps(self, end: int) -> Steps:
-        """Free nodes of the group whose stretches end then; for reading alone."""
+        """Free nodes of the group that ends then; read-only."""
         return self._groups[end]
 
     @property
     def uniform(self) -> bool:
-        """All free time ends together, so plain counts tell everything."""
+        """Whether all free time ends together, so that plain counts suffice."""
         return len(self._ends) == 1
 
     def room(self, begin: int, end: int) -> int:
@@ -187,7 +187,7 @@ class PoolCalendar:
         return sum(group.lowest(begin, end) for at, group in self._groups.items() if at >= end)
 
     def section(self, begin: int, end: int) -> Section:
-        """A copy of [begin, end) to try things on."""
+        """A copy of [begin, end) for trials."""
         inner = [steps.between(begin, end) for steps in self._groups.values()]
         later = inner[0] if self.uniform else np.unique(np.concatenate(inner))
         instants = np.concatenate((np.array([begin], dtype=np.int64), later))
@@ -204,10 +204,10 @@ class PoolCalendar:
         return lasting if mixed is None else mixed
 
     def take(self, nodes: int, begin: int, end: int, wanted: Sequence[Share] = ()) -> tuple[Share, ...]:
-        """Takes `nodes` that are free on all of [begin, end), and says from which groups; `room` must suffice.
+        """Take `nodes` that are free on all of [begin, end); returns their groups. `room` must suffice.
 
-        First those `wanted` as far as they go, then the groups that end soonest: a stretch that ends soon serves
-        only short holds, so using it first leaves the nodes that stay for requests that need them.
+        First those `wanted`, then the groups that end soonest: they serve only short holds, so using them first leaves
+        lasting nodes for requests that need them.
         """
         if self.uniform:
             taken: tuple[Share, ...] = ((FOREVER, nodes),)
@@ -217,13 +217,13 @@ class PoolCalendar:
         return taken
 
     def take_exactly(self, shares: Sequence[Share], begin: int, end: int) -> None:
-        """Takes these; the caller knows that they are free."""
+        """Take exactly these; the caller knows that they are free."""
         self._shift(shares, begin, end, -1)
 
     def withhold(self, nodes: int, begin: int, end: int) -> None:
-        """Counts so many nodes out on [begin, end), whichever they are.
+        """Make any `nodes` nodes unavailable on [begin, end).
 
-        They come off those that stay, of which there may then be fewer than none: the rest is made up by others.
+        They are taken from the group that stays, whose count may become negative: other groups make up for it.
         """
         self._groups[FOREVER].add(begin, end, -nodes)
 
@@ -241,7 +241,7 @@ class PoolCalendar:
             self._groups[at].add(begin, end, sign * count)
 
     def _earliest_mix(self, nodes: int, length: int, after: int, before: int) -> int | None:
-        # Room appears only where some group gains a node, so those instants are the only candidates.
+        # Room appears only where a group gains a node, so those instants are the only candidates.
         if after >= before:
             return None
         parts = [steps.instants() for steps in self._groups.values()]
@@ -264,23 +264,23 @@ class PoolCalendar:
 
 
 class Section:
-    """Free nodes of each group, step by step, on a stretch of time that somebody wants as one hold."""
+    """Free nodes of each group, step by step, on a stretch wanted as one hold."""
 
     __slots__ = ("_free", "_instants", "_lasting", "_rows")
 
     def __init__(self, instants: Ints, groups: Sequence[int], free: Ints, end: int) -> None:
-        """`free` has a row for each of the groups and a column for each step, which begin at `instants`."""
+        """`free` has a row per group and a column per step; the steps begin at `instants`."""
         self._instants, self._free = instants, free
         self._rows = {group: row for row, group in enumerate(groups)}
         self._lasting = np.array([group >= end for group in groups])
 
     @property
     def steps(self) -> int:
-        """How many there are."""
+        """Number of steps."""
         return self._instants.size
 
     def place(self, instants: Ints) -> Ints:
-        """The first step that does not begin before each of these."""
+        """The first step that does not begin before each of these instants."""
         found: Ints = self._instants.searchsorted(instants)
         return found
 
@@ -289,14 +289,14 @@ class Section:
         return group in self._rows
 
     def add(self, shares: Sequence[Share], first: int, last: int, sign: int) -> None:
-        """Adds nodes to the steps from `first` to before `last`."""
+        """Add nodes to the steps from `first` to before `last`."""
         for group, count in shares:
             self._free[self._rows[group], first:last] += sign * count
 
     def short(self, nodes: int) -> NDArray[np.bool_]:
         """The steps in which fewer than `nodes` are free for the whole stretch.
 
-        Where nodes are not all alike no step is to blame alone, and it is all of them or none.
+        With unequal nodes no single step is to blame: the result is all steps or none.
         """
         if len(self._rows) == 1:
             lacking: NDArray[np.bool_] = self._free[0] < nodes
@@ -306,7 +306,7 @@ class Section:
 
 
 def share_out(nodes: int, free: Mapping[int, int], wanted: Iterable[Share] = ()) -> tuple[Share, ...]:
-    """`nodes` out of the `free` ones (groups, soonest end first): as `wanted` first, then in that order."""
+    """`nodes` out of `free` (groups, soonest end first): those `wanted` first, then in that order."""
     shares: dict[int, int] = {}
     for group, count in (*wanted, *free.items()):
         given = min(count, free.get(group, 0) - shares.get(group, 0), nodes - sum(shares.values()))
@@ -316,7 +316,7 @@ def share_out(nodes: int, free: Mapping[int, int], wanted: Iterable[Share] = ())
 
 
 def _rising(begins: dict[int, int], end: int, now: int) -> Steps:
-    """Free nodes of a group: one more wherever a stretch begins, none from the group's end on."""
+    """Free nodes of a group: one more at each begin of a stretch, none from the group's end on."""
     steps = Steps(now, 0)
     for begin, count in sorted(begins.items()):
         steps.add(begin, end, count)

@@ -1,12 +1,12 @@
-"""Pools whose nodes come when they are needed and go when they are not. Pure.
+"""Elastic pools: nodes come when needed and go when not. Pure.
 
-Nodes that a pool could have and has not stand in it as placeholders, alike with all others, and are withheld until the
-instant at which they can be there: from now if nobody asked for them, from the asking if somebody did. So planning
-needs to know nothing of them: whoever is worth waiting for a new node is planned on one.
+Nodes that a pool could have but has not are in it as placeholders, equal to all others, and withheld until they can
+exist: counted from their request, or from now if there is none yet. So planning needs no special case: a request
+for which a new node is worth the wait is planned on one.
 
 Held by tests/scheduler/calendars/test_elastic.py:
-  * following `sizes` as time passes, whoever is planned on nodes that do not exist finds them there;
-  * no node is let go that the plan needs before another could be there.
+  * following `sizes` over time, a request planned on nodes that do not exist finds them;
+  * no node is removed that the plan needs before a new one could exist.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ from schemas.reading.units import seconds
 from schemas.status.inventory import PoolScale
 
 AHEAD_S = 120
-"""Nodes are asked for so much before they are needed: the controller looks twice a minute, and may be slow once."""
+"""How long before their use nodes are requested: the controller runs twice a minute and may be slow once."""
 LONGEST_DOUBLING = 5
-"""Nodes that do not come are expected after twice the time, four times, at most 32 times the time it should take."""
+"""Late nodes are expected after twice the time, then four times, at most 32 times."""
 _MARK = "+"
-"""No node's name may begin so."""
+"""Prefix of placeholders; real node names cannot begin with it."""
 
 
 def placeholders(count: int) -> tuple[str, ...]:
-    """Names of so many nodes that do not exist."""
+    """Names of that many nodes that do not exist."""
     return tuple(f"{_MARK}{i}" for i in range(1, count + 1))
 
 
 def is_placeholder(node: str) -> bool:
-    """Whether this is a node that does not exist (yet)."""
+    """Whether this node does not exist (yet)."""
     return node.startswith(_MARK)
 
 
 def existing(pool: Pool) -> tuple[str, ...]:
-    """The pool's nodes that are there."""
+    """The pool's existing nodes."""
     return tuple(node for node in pool.nodes if not is_placeholder(node))
 
 
 def grown(pool: Pool, names: Iterable[str], terms: Elastic, scale: PoolScale | None, now: int) -> Pool:
-    """The pool with all nodes it could have; `names` are there, `scale` is what was asked for (None: nothing yet)."""
+    """The pool with all nodes it could have; `names` exist, `scale` is what was requested (None: nothing yet)."""
     leaving = () if scale is None else scale.leaving
     there = tuple(name for name in names if name not in leaving)
     missing = max(0, terms.max - len(there))
     waits = int(terms.scale_up.total_seconds())
     coming = {} if scale is None else coming_at(scale, waits, now)
-    if scale is None:  # nobody looked: the least it has is there
+    if scale is None:  # nothing observed yet: the minimum exists
         missing_now = max(0, missing - max(0, terms.min - len(there)))
         coming = {now: missing - missing_now}
     asked = sum(coming.values())
@@ -61,7 +61,7 @@ def grown(pool: Pool, names: Iterable[str], terms: Elastic, scale: PoolScale | N
 
 
 def coming_at(scale: PoolScale, waits: int, now: int) -> dict[int, int]:
-    """How many of the nodes that were asked for are expected when."""
+    """How many requested nodes are expected when."""
     found: dict[int, int] = {}
     for ask in scale.asks:
         at = max(expected(seconds(ask.at), ask.late, waits), now + 1)
@@ -70,13 +70,13 @@ def coming_at(scale: PoolScale, waits: int, now: int) -> dict[int, int]:
 
 
 def expected(asked_at: int, late: int, waits: int) -> int:
-    """When nodes asked for then are to be there, after so many times of waiting in vain."""
+    """When nodes requested at that time are expected, after `late` failed waits."""
     return asked_at + (waits << min(late, LONGEST_DOUBLING))
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How many usable nodes a pool should have: at least `least` (ask for what is missing), at most `most` (let go)."""
+    """The range of usable nodes for a pool: below `least` request more, above `most` remove some."""
 
     least: int
     most: int
@@ -85,8 +85,8 @@ class Sizes:
 def sizes(snapshot: Snapshot, planned: Plan, terms: Mapping[PoolKey, Elastic]) -> dict[PoolKey, Sizes]:
     """For each elastic pool, from what the plan needs of it and when.
 
-    Ask for what is needed before new nodes could be there (and a little longer, see `AHEAD_S`); let go of what is not
-    needed within `letGo`, nor before others could be there.
+    Request what is needed before new nodes could exist (and a little longer, see `AHEAD_S`); remove what is needed
+    neither within `letGo` nor before new nodes could exist.
     """
     holds = _holds(snapshot, planned, terms)
     found = {}
@@ -99,7 +99,7 @@ def sizes(snapshot: Snapshot, planned: Plan, terms: Mapping[PoolKey, Elastic]) -
 
 
 def asked_at(snapshot: Snapshot, planned: Plan, terms: Mapping[PoolKey, Elastic]) -> tuple[int, ...]:
-    """The instants from now on at which `sizes` counts one more request among what is needed soon."""
+    """Instants from now on at which `sizes` counts a further request as needed soon."""
     found = set[int]()
     for place in planned.placements.values():
         elastic = terms.get(place.pool)
@@ -129,7 +129,7 @@ def _holds(snapshot: Snapshot, planned: Plan, terms: Mapping[PoolKey, Elastic]) 
                 begin, end = place.start - pool.prepare, place.end + pool.drain
                 holds[place.pool].append((begin, end, snapshot.requests[key].nodes))
     for where, pool in snapshot.pools.items():
-        if where in holds:  # what a policy keeps back has to be there too
+        if where in holds:  # nodes kept by a policy must exist too
             holds[where] += [(kept.begin, kept.end, kept.nodes) for kept in pool.withheld if kept.reserve]
     return holds
 
@@ -139,7 +139,7 @@ def _until(lease: Lease) -> int:
 
 
 def _most_at_once(holds: Iterable[Hold], begin: int, end: int) -> int:
-    """The largest number of nodes in use at one instant of [begin, end)."""
+    """The most nodes in use at any instant of [begin, end)."""
     steps: dict[int, int] = {}
     for start, stop, nodes in holds:
         if start < end and stop > begin:

@@ -1,8 +1,8 @@
-"""Which free time a reservation uses where the nodes of a pool differ.
+"""Which free stretches a reservation uses if the nodes of a pool differ.
 
-Reservations have fixed times here; what is chosen is only the group of nodes (see `scheduler.calendars.calendar`)
-each of them uses, and, for groups that end, the names. Choosing badly could make a promise fail that could be kept,
-so a promise carries the names it was bound to, and where those no longer fit the choice is made anew for all.
+Reservations have fixed times here; the choice is only the group of nodes (see `scheduler.calendars.calendar`) and, for
+groups that end, the names. A bad choice could break a promise that could be kept, so a promise carries the names it
+was bound to; if those do not fit any more, all are chosen again.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ Stretches = Mapping[str, tuple[Window, ...]]
 _REORDERINGS = 64
 """Restarts with the misfit first; each costs one pass over the pool's reservations."""
 _STEPS = 4_000
-"""Choices looked at one by one after that: all there are for six requests of one node on four groups."""
+"""Single choices examined after that: all there are for six requests of one node on four groups."""
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A reservation as its pool sees it."""
+    """A reservation in its pool."""
 
     key: str
     nodes: int
@@ -34,7 +34,7 @@ class Held:
 
 
 def wanted_shares(stretches: Stretches, held: Held, bound: Sequence[str]) -> tuple[Share, ...]:
-    """The groups that the names bound last time belong to now; what was not bound uses nodes that stay."""
+    """The current groups of the names bound last time; unbound nodes use lasting ones."""
     shares: dict[int, int] = {}
     for name in bound[: held.nodes]:
         window = free_throughout(stretches.get(name, ()), held.hold)
@@ -45,19 +45,19 @@ def wanted_shares(stretches: Stretches, held: Held, bound: Sequence[str]) -> tup
 
 
 def rebind(empty: PoolCalendar, reservations: Sequence[Held]) -> tuple[tuple[Share, ...], ...] | None:
-    """Groups for all `reservations` at once, in their order; None when none were found.
+    """Groups for all `reservations` at once, in their order; None if none were found.
 
-    `empty` is the pool without them. The problem is hard in general (interval scheduling on machines that come
-    and go), so the search is bounded: it may miss a solution where dozens of windows and reservations meet.
+    `empty` is the pool without them. The problem is hard in general (interval scheduling on machines that come and
+    go), so the search is bounded: it may miss a solution with dozens of windows and reservations.
     """
     found = _by_reordering(empty, reservations) or _by_search(empty, reservations)
     return None if found is None else tuple(found[held.key] for held in reservations)
 
 
 def name_nodes(stretches: Stretches, reservations: Sequence[Held]) -> dict[str, tuple[str, ...]]:
-    """Names for the nodes taken from groups that end, by request; nodes that stay are named at their start.
+    """Names for the nodes taken from groups that end, by request; lasting nodes are named at their start.
 
-    Within a group nodes go in order of begin to the first of the pool's order that is free: it never runs out.
+    Within a group, in order of begin, the first free node in the pool's order is used: there is always one.
     """
     names: dict[str, tuple[str, ...]] = {}
     order, groups = list(stretches), dict[int, _Group]()
@@ -74,10 +74,10 @@ def name_nodes(stretches: Stretches, reservations: Sequence[Held]) -> dict[str, 
 
 
 class _Group:
-    """Nodes whose free time ends together, by their places in the pool, for holds in order of begin."""
+    """Nodes whose free time ends together, by position in the pool, for holds in order of begin."""
 
     def __init__(self) -> None:
-        self._ready: list[int] = []  # a heap, as the other
+        self._ready: list[int] = []  # both are heaps
         self._later: list[tuple[int, int]] = []
 
     def free(self, place: int, at: int) -> None:
@@ -85,7 +85,7 @@ class _Group:
         heappush(self._later, (at, place))
 
     def take(self, count: int, hold: Window) -> list[int]:
-        """The first of those that are free, for this hold."""
+        """Take the first free nodes for this hold."""
         while self._later and self._later[0][0] <= hold.begin:
             heappush(self._ready, heappop(self._later)[1])
         taken = [heappop(self._ready) for _ in range(min(count, len(self._ready)))]
@@ -95,7 +95,7 @@ class _Group:
 
 
 def _by_reordering(empty: PoolCalendar, reservations: Sequence[Held]) -> dict[str, tuple[Share, ...]] | None:
-    """Each takes the group that ends soonest, first begun first; whoever finds no room goes first next time."""
+    """Each takes the group that ends soonest, in order of begin; a misfit goes first in the next try."""
     order = sorted(reservations, key=lambda held: (held.hold.begin, held.hold.end, held.key))
     for _ in range(_REORDERINGS):
         calendar, found = empty.copy(), {}
@@ -111,7 +111,7 @@ def _by_reordering(empty: PoolCalendar, reservations: Sequence[Held]) -> dict[st
 
 
 def _by_search(empty: PoolCalendar, reservations: Sequence[Held]) -> dict[str, tuple[Share, ...]] | None:
-    """Every choice for the first, under it every choice for the second, and so on, for `_STEPS` choices."""
+    """Depth-first over all choices for the first, then the second, and so on, for `_STEPS` choices."""
     order = sorted(reservations, key=lambda held: (held.hold.begin, held.hold.end, held.key))
     calendar, chosen = empty.copy(), list[tuple[Share, ...]]()
     choices = [_choices(calendar, order[0])]
@@ -137,7 +137,7 @@ def _by_search(empty: PoolCalendar, reservations: Sequence[Held]) -> dict[str, t
 def _choices(calendar: PoolCalendar, held: Held) -> Iterator[tuple[Share, ...]]:
     """All ways to take the nodes from groups, those that end soonest first."""
     begin, end = held.hold.begin, held.hold.end
-    # Where nodes are withheld, groups may have more in sum than there is room for.
+    # With withheld nodes, groups may have more in total than there is room for.
     return _splits(
         held.nodes, calendar.groups_free(begin, end) if calendar.room(begin, end) >= held.nodes else ()
     )

@@ -1,4 +1,4 @@
-"""Reservations as arrays by rank, so that those in somebody's way are found at once."""
+"""Reservations as arrays by rank, to find those in a request's way fast."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Thing = TypeVar("Thing", bound=Hashable)
 
 
 class Overlaps:
-    """Which reservations of lower rank overlap a stretch of time, the lowest rank first."""
+    """Which reservations of lower rank overlap a period, lowest rank first."""
 
     def __init__(self, requests: Sequence[Request]) -> None:
         self._pool_numbers = _numbered(pool for request in requests for pool in request.pools)
@@ -28,7 +28,7 @@ class Overlaps:
         self._times: Ints = np.zeros((4, len(requests)), dtype=np.int64)
 
     def note(self, i: int, place: Spot | None) -> None:
-        """Request `i` now stands at `place`, or nowhere."""
+        """Request `i` is now at `place`, or nowhere."""
         if place is None:
             self._pool[i] = -1
         else:

@@ -1,9 +1,9 @@
-"""When each node of a pool is free, from the windows and leases that are known.
+"""When each node of a pool is free, from its windows and leases.
 
-A request needs a node for one unbroken hold, so a node is worth exactly its free stretches, and two stretches
-that end together are interchangeable whatever came before them. Nodes without windows of their own end
-"never" together, so they are plain numbers; a node that is to go down at noon is, until then, one of those
-that end at noon, and after its window one of those that never end.
+A request needs a node for one unbroken hold, so only a node's free stretches matter, and two stretches with the same
+end are interchangeable. Nodes without windows of their own all end "never", so they are plain numbers; a node that
+goes down at noon is until then one of those that end at noon, and after its window one of those that never
+end.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from scheduler.snapshot import FOREVER, Lease, Pool, PoolKey, Window
 
 
 def free_stretches(pool: Pool, leases: Iterable[Lease], now: int) -> dict[str, tuple[Window, ...]]:
-    """Free time of every node from `now` on, in the pool's order; leases of other pools are passed over."""
+    """Free time of every node from `now` on, in the pool's order; leases of other pools are ignored."""
     busy = _busy(pool, leases)
     untouched = (Window(now, FOREVER),)
     return {name: free_gaps(busy[name], now) if name in busy else untouched for name in pool.nodes}
@@ -29,7 +29,7 @@ def leases_by_pool(leases: Mapping[str, Lease]) -> dict[PoolKey, list[Lease]]:
 
 
 def free_throughout(stretches: Iterable[Window], hold: Window) -> Window | None:
-    """The free stretch that holds all of `hold`, if there is one."""
+    """The free stretch that contains `hold`, if there is one."""
     return next((w for w in stretches if w.begin <= hold.begin and hold.end <= w.end), None)
 
 
@@ -43,8 +43,8 @@ def _busy(pool: Pool, leases: Iterable[Lease]) -> dict[str, list[tuple[int, int]
 
 
 def free_gaps(busy: list[tuple[int, int]], now: int) -> tuple[Window, ...]:
-    """What is left from `now` on of one node's time."""
-    # Holds may overlap windows (a node fails while it serves), so what is busy is their union.
+    """The free time of one node from `now` on."""
+    # Holds may overlap windows (a node fails while in use), so busy times are merged first.
     free, since = [], now
     for begin, end in sorted(busy):
         if begin > since:

@@ -1,1 +1,1 @@
-"""What differs between two plans, and why."""
+"""Differences between two plans, and their causes."""

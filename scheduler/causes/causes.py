@@ -1,11 +1,11 @@
-"""Why a promise moved later: causes that are shown true by planning again without them.
+"""Why a promise moved later: causes are proven by planning again without them.
 
-A change is the cause of a slip when, with that one change undone, the request would start no later than it was
-promised; if no single one is, a smallest set is named. The work is bounded by `budget` plans, and by the time that
-the caller has (`has_time`, asked before each plan); a slip whose cause could not be shown within them says so. Beside
-those plans the cost is linear in changes and slips.
+A change is the cause of a slip if the request would start no later than promised with that one change undone; if no
+single change suffices, a smallest set is named. The work is bounded by `budget` plans and by the caller's time
+(`has_time`, asked before each plan); a slip whose cause could not be proven within them says so. Apart from those
+plans the cost is linear in changes and slips.
 
-Held by tests/scheduler/causes/test_causes.py: every slip has a cause, and every cause that is called proven is true.
+Held by tests/scheduler/causes/test_causes.py: every slip has a cause, and every cause called proven is true.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from scheduler.plan import plan
 from scheduler.snapshot import Change, ChangeKind, Displaced, Plan, Snapshot
 
 BUDGET = 200
-"""Plans made at most for one call. One is enough for each change that alone explains a slip; a plan of 10,000
-promises takes about a second, so a caller that must not wait passes less."""
+"""Most plans per call. One suffices for each change that alone explains a slip; a plan of 10,000 promises takes
+about a second, so a caller in a hurry passes less."""
 HasTime = Callable[[], bool]
-"""Whether one more plan may be made. The caller counts time; nothing here reads a clock."""
+"""Whether one more plan may be made. The caller measures time; nothing here reads a clock."""
 Starts = Callable[[str], int | None]
 """The start of a request by its key; None: it has none."""
 _TRIED_WHOLE = 2
-"""Changes of which each set is a single one or a pair."""
+"""Number of changes up to which single ones and pairs cover all sets."""
 _MOST_IN_PAIRS = 12
-"""Pairs are tried among so few changes only; among more, sets are found by leaving out what is not needed."""
+"""Most changes among which pairs are tried; among more, sets are found by leaving out what is not needed."""
 _MOST_IN_ALL = 7
-"""Larger sets are all tried among so few, the smaller first, so that what is named is exactly the smallest."""
+"""Most changes among which all larger sets are tried, smaller ones first, so that the result is minimal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A promise that moved later, or was lost (`now` is None), and the changes that did it.
+    """A promise that moved later, or was lost (`now` is None), and the changes that caused it.
 
-    `proven` is False when the budget was spent first: then `causes` are the likeliest, not shown to be true.
+    `proven` is False if the budget ran out: then `causes` are the likeliest ones.
     """
 
     key: str
@@ -48,7 +48,7 @@ class Moved:
 
 
 def always() -> bool:
-    """There is time."""
+    """No time limit."""
     return True
 
 
@@ -60,7 +60,7 @@ def slips(
     budget: int = BUDGET,
     has_time: HasTime = always,
 ) -> tuple[Moved, ...]:
-    """Every waiting request that lost time between the promises of `before` and `planned`, in rank order.
+    """Every waiting request whose start in `planned` is later than its promise in `before`, in rank order.
 
     `before` carries the promises as committed, `planned` is the plan of `after`, and `changes` lead from one to
     the other (see `scheduler.causes.changes.changes_between`).
@@ -88,7 +88,7 @@ def explained(
     budget: int = BUDGET,
     has_time: HasTime = always,
 ) -> tuple[Moved, ...]:
-    """The causes of these (key, was, now), out of `changes`; `without` plans with some of them undone."""
+    """The causes of these (key, was, now) among `changes`; `without` plans with some of them undone."""
     trial, suspects = _Trial(without, budget, has_time), _Suspects(changes, displaced)
     found = []
     for key, was, now in moved:
@@ -98,7 +98,7 @@ def explained(
 
 
 class _Suspects:
-    """The changes, the likeliest of a request first. Indexed once: a slip costs what is looked at of them."""
+    """The changes in order of likelihood for a request. Indexed once: a slip costs only the changes looked at."""
 
     def __init__(self, changes: Sequence[Change], displaced: Iterable[Displaced]) -> None:
         self._taken_by = {one.key: one.by for one in displaced}
@@ -110,7 +110,7 @@ class _Suspects:
         self.count = len(self._rest)
 
     def of(self, key: str) -> Iterator[Change]:
-        """Its own, those that took its room one after the other, the first of them first, and the clock last."""
+        """Its own changes, then those that took its nodes one after the other, first to last, then the clock."""
         chain = {key: None}
         link = key
         while (by := self._taken_by.get(link)) and by not in chain:
@@ -125,7 +125,7 @@ class _Suspects:
 
 
 class _Trial:
-    """Plans of the world with some changes undone; each such plan is made once for all slips."""
+    """Plans of the world with some changes undone; each is made once for all slips."""
 
     def __init__(self, without: Callable[[Sequence[Change]], Starts], budget: int, has_time: HasTime) -> None:
         self.without, self.left, self.has_time = without, budget, has_time
@@ -133,8 +133,8 @@ class _Trial:
         self._all: Starts | None = None
 
     def causes(self, key: str, was: int, suspects: _Suspects) -> tuple[tuple[Change, ...], bool]:
-        """The smallest set found that makes the difference, and whether it is shown to."""
-        if suspects.count == 1:  # with nothing changed every promise holds: there is nothing to try
+        """The smallest sufficient set found, and whether it is proven."""
+        if suspects.count == 1:  # without changes every promise holds: nothing to try
             return tuple(suspects.of(key)), True
         try:
             for tried in _small_sets(suspects, key):
@@ -147,7 +147,7 @@ class _Trial:
         return tuple(islice(suspects.of(key), 1)), False
 
     def _minimised(self, suspects: tuple[Change, ...], key: str, was: int) -> tuple[Change, ...]:
-        """All of them, less each that makes no difference: none of those left can be spared."""
+        """All of them, without each that makes no difference: every remaining one is needed."""
         kept, before = list(suspects), 0
         while before != len(kept):  # one that was needed may not be, once another is left out
             before = len(kept)
@@ -164,7 +164,7 @@ class _Trial:
         return _holds(self.plans[chosen], key, was)
 
     def _holds_without_any(self, suspects: _Suspects, key: str, was: int) -> bool:
-        """With all changes undone, whatever their number: one plan for all slips. Of one or two this was tried."""
+        """With all changes undone: one plan for all slips. For one or two changes this was tried already."""
         if suspects.count <= _TRIED_WHOLE:
             return False
         if self._all is None:

@@ -1,4 +1,4 @@
-"""What differs between two snapshots, as changes that can be undone one by one."""
+"""Differences between two snapshots, as changes that can be undone one by one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Entry = TypeVar("Entry")
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the caller knows about a change and the snapshots do not show."""
+    """What the caller knows about a change beyond the snapshots."""
 
     cause: Cause
     by: str = ""
@@ -36,9 +36,9 @@ class Known:
 def changes_between(
     before: Snapshot, after: Snapshot, known: Mapping[tuple[ChangeKind, str], Known] | None = None
 ) -> tuple[Change, ...]:
-    """Every difference that can take room away, with `known` causes in place of what its kind suggests.
+    """Every difference that can take nodes away; `known` causes replace the usual cause of a kind.
 
-    What only gives room (a request that is gone, a lease that ends early, a node that is back) is left out.
+    Differences that only free nodes (a removed request, an early end, a returned node) are left out.
     """
     found = (
         *_requests(before, after),
@@ -51,7 +51,7 @@ def changes_between(
 
 
 def undo(before: Snapshot, after: Snapshot, changes: Iterable[Change]) -> Snapshot:
-    """`after` with `before`'s entry for the key of each change: all else stays as it is now."""
+    """`after` with `before`'s entry for the key of each change; everything else stays as it is now."""
     chosen = tuple(changes)
     entries = dict.fromkeys(change.key for change in chosen if change.kind in _OF_ENTRIES)
     undone = _undo_entries(before, after, entries) if entries else after
@@ -62,7 +62,7 @@ def undo(before: Snapshot, after: Snapshot, changes: Iterable[Change]) -> Snapsh
 
 
 def promised(before: Snapshot, after: Snapshot, key: str) -> int | None:
-    """The start committed last for a request that waits; an edit does not make it forgotten."""
+    """The last committed start of a waiting request, even if it was edited since."""
     for snapshot in (after, before):
         request = snapshot.requests.get(key)
         if request is not None and request.promise is not None:
@@ -115,7 +115,7 @@ def _asks_anew(request: Request, old: Request) -> bool:
 
 
 def asked(request: Request) -> tuple[object, ...]:
-    """What its people wrote; the promise, the pools and what policies add to its rank follow from it."""
+    """What its people wrote; promise, pools and rank adjustments are derived from it."""
     return tuple(getattr(request, name) for name in _ASKED)
 
 
@@ -139,7 +139,7 @@ def _leases(before: Snapshot, after: Snapshot) -> Iterator[Change]:
 
 
 def _holds_more_than_promised(lease: Lease, request: Request | None) -> bool:
-    """A promise that becomes a lease as it was promised changes nothing for anybody."""
+    """A promise that becomes a lease as promised changes nothing for other requests."""
     if request is None or request.promise is None:
         return True
     promised = (request.promise.pool, request.nodes, request.promise.start + request.duration)
@@ -157,8 +157,8 @@ def _pools(before: Snapshot, after: Snapshot) -> Iterator[Change]:
 
 def _terms(pool: Pool) -> Pool:
     plain = replace(pool, nodes=(), windows={}, open=True, observed=False, price_per_gpu_hour=0.0)
-    # What draws on the reserve is no policy; why nodes come later than they did, `reconciler.planning.elastic_pools`
-    # knows.
+    # Use of the reserve is not a policy; `reconciler.planning.elastic_pools` knows why nodes come later than they
+    # did.
     return replace(plain, withheld=tuple(kept for kept in pool.withheld if not kept.reserve))
 
 
@@ -167,7 +167,7 @@ def _nodes(before: Snapshot, after: Snapshot) -> Iterator[Change]:
         pool = after.pools.get(key)
         if pool is not None:
             there = frozenset(pool.nodes)
-            fewer = len(pool.nodes) < len(old.nodes)  # a node that does not exist goes as another one comes
+            fewer = len(pool.nodes) < len(old.nodes)  # a placeholder disappears when a new node arrives
             for name in old.nodes:
                 if is_placeholder(name) and name not in there:
                     if fewer:
@@ -189,7 +189,7 @@ def _node_cause(old: Sequence[Window], new: Sequence[Window], is_there: bool) ->
 
 
 def _covered(window: Window, by: Sequence[Window]) -> bool:
-    """Whether it takes no time away that one of `by` had not taken."""
+    """Whether it takes no time that one of `by` had not taken."""
     return any(other.begin <= window.begin and window.end <= other.end for other in by)
 
 
@@ -205,7 +205,7 @@ def _as_known(change: Change, known: Mapping[tuple[ChangeKind, str], Known]) -> 
 
 
 def _undo_entries(before: Snapshot, after: Snapshot, keys: Iterable[str]) -> Snapshot:
-    # A lease that went back into the queue, or the other way round, is one change of one key.
+    # A lease that went back into the queue, or the reverse, is one change of one key.
     chosen = tuple(keys)
     return replace(
         after,
@@ -249,7 +249,7 @@ _UNDO: dict[ChangeKind, Callable[[Snapshot, Snapshot, str], Snapshot]] = {
 
 
 def _with(entries: Mapping[Key, Entry], key: Key, entry: Entry | None) -> dict[Key, Entry]:
-    """`entries` with this one in its place, or without it; the order of the others stays."""
+    """`entries` with this entry replaced, or removed; the order of the others stays."""
     return _with_all(entries, {key: entry})
 
 

@@ -1,4 +1,4 @@
-"""What a change does to everyone: two worlds planned, and each difference named with its cause."""
+"""The effect of a change on all requests: two worlds planned, and each difference with its cause."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from schemas.status.gpr_status import Cause
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What becomes of one request; `was` and `now` are starts, `cause` and `by` belong to later and refused ones."""
+    """The effect on one request; `was` and `now` are starts, `cause` and `by` belong to later and refused ones."""
 
     key: str
     change: Literal["new", "earlier", "later", "gone", "refused"]
@@ -23,28 +23,28 @@ class Effect:
     now: int | None
     cause: Cause | None = None
     by: str = ""
-    proven: bool = True  # False: the cause is the likeliest, and there was no time to show it
+    proven: bool = True  # False: the cause is the likeliest one; there was no time to prove it
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What a change does to everyone, and the plan that is made after it."""
+    """The effect on all requests, and the plan after the change."""
 
     effects: tuple[Effect, ...]
-    world: Snapshot  # afterwards, with the promises that stood before
+    world: Snapshot  # after the change, with the earlier promises
     planned: Plan  # of that world
 
 
 def compare(before: Snapshot, after: Snapshot) -> tuple[Effect, ...]:
-    """What going from `before` to `after` does, in rank order, those that are gone last.
+    """The effects of going from `before` to `after`, in rank order, removed requests last.
 
-    What `before` plans counts as promised, as it would be when `after` is merged.
+    The plan of `before` counts as promised, as it would be when `after` is merged.
     """
     return compared(before, after).effects
 
 
 def compared(before: Snapshot, after: Snapshot, budget: int = BUDGET) -> Comparison:
-    """As `compare`, with the plan; at most `budget` more plans are made to show that a cause is true."""
+    """As `compare`, with the plan; at most `budget` more plans are made to prove causes."""
     committed = with_promises(before, plan(before))
     merged = carry(committed, after)
     planned = plan(merged)
@@ -60,7 +60,7 @@ def compared(before: Snapshot, after: Snapshot, budget: int = BUDGET) -> Compari
 
 
 def carry(committed: Snapshot, after: Snapshot) -> Snapshot:
-    """`after` with the promises of `committed` for all who ask for the same as they did."""
+    """`after` with the promises of `committed` for all requests that are unchanged."""
     requests = {
         key: request if key in after.leases else _carried(committed.requests.get(key), request)
         for key, request in after.requests.items()
@@ -86,7 +86,7 @@ def _effect(
     proven = slip is None or slip.proven
     if key not in committed.requests:
         if key in merged.leases:
-            return None  # it runs, and is told when it makes room
+            return None  # it runs; its eviction is reported separately
         return Effect(key, "new" if now is not None else "refused", None, now)
     if now is None:
         return None if was is None else Effect(key, "refused", was, None, cause, by, proven)

@@ -1,1 +1,1 @@
-"""Which pools, which nodes, and who gives way."""
+"""Which pools, which nodes, and which requests give way."""

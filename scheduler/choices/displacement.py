@@ -1,6 +1,6 @@
-"""Who has to give way so that a request finds its nodes: the lowest ranks, and as few as needed.
+"""Which requests give way so that another gets its nodes: the lowest ranks, and as few as needed.
 
-Pure, on a copy of the part of the calendar that matters, so that whoever need not go is never moved.
+Pure, on a copy of the relevant part of the calendar, so that no request is moved needlessly.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from scheduler.calendars.calendar import Ints, Section, Share
 
 @dataclass(frozen=True, slots=True)
 class Overlapping:
-    """Reservations, the lowest rank first, with the begins and ends of their holds."""
+    """Reservations, lowest rank first, with begin and end of their holds."""
 
     numbers: Ints
     begins: Ints
@@ -25,17 +25,17 @@ class Overlapping:
 def who_gives_way(
     section: Section, nodes: int, others: Overlapping, shares: Callable[[int], Sequence[Share]]
 ) -> list[int]:
-    """Numbers of those `others` that leave `nodes` free on the whole section; all of them together must.
+    """Numbers of those `others` that must go to free `nodes` on the whole section; all of them together suffice.
 
-    Lowest first, those that overlap where nodes are short go until none are. Then the highest returns first,
-    if it is not needed after all.
+    Lowest first, those that overlap a shortage go until there is none. Then the highest return first, if they are not
+    needed after all.
     """
     firsts, lasts = section.place(others.begins), section.place(others.ends)
     gone, following = list[int](), 0
     shortages = np.zeros(section.steps + 1, dtype=np.int64)  # of the steps before each
     while (short := section.short(nodes)).any():
         short.cumsum(out=shortages[1:])
-        # Those passed over need not be looked at again: where nodes are short only ever becomes less.
+        # Those passed over need not be checked again: shortages only shrink.
         over = shortages[firsts[following:]] < shortages[lasts[following:]]
         this = following + int(over.argmax())
         section.add(shares(int(others.numbers[this])), int(firsts[this]), int(lasts[this]), 1)

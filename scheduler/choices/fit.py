@@ -1,6 +1,6 @@
-"""Which pools can serve a request, whether it needs an admin, and what would fit if none can.
+"""Which pools can serve a request, whether it needs an admin, and what would fit if no pool can.
 
-Slices come with the project's bounds among their own: `schemas.rules.limits.in_project`.
+Slices already include the project's bounds: `schemas.rules.limits.in_project`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from schemas.rules.limits import LimitViolation, broken, broken_there
 
 Pools = Mapping[PoolKey, Pool]
 MOST_GPUS = 1_000_000
-"""The largest limit that an approval can name."""
+"""The largest limit that an approval can state."""
 NO_POOLS: Pools = MappingProxyType({})
 
 
 def candidate_pools(spec: RequestSpec, slice_: SliceSpec, pools: Pools) -> tuple[PoolKey, ...]:
-    """Pools whose nodes fit and are enough, or may become so, in order of preference; closed ones stay in.
+    """Pools whose nodes fit and suffice, or may, in order of preference; closed pools included.
 
     The order: the request's clusters (else the slice's), its shapes, the smallest node, the order of `pools`.
     """
@@ -47,7 +47,7 @@ def candidate_pools(spec: RequestSpec, slice_: SliceSpec, pools: Pools) -> tuple
 def usable_pools(
     spec: RequestSpec, slice_: SliceSpec, project: ProjectSpec, pools: Pools, approved: ApprovalLimit | None
 ) -> tuple[PoolKey, ...]:
-    """Candidates within what the request may hold: by its approval, or else by all that needs none."""
+    """Candidates within what the request may hold: by its approval, or without one."""
     candidates = candidate_pools(spec, slice_, pools)
     if approved is not None:
         return () if approved.nodes < spec.nodes else _within(spec, candidates, pools, approved.gpus)
@@ -66,7 +66,7 @@ def approval_reasons(
 
 
 def largest_hold(spec: RequestSpec, slice_: SliceSpec, pools: Pools) -> ApprovalLimit:
-    """What the request would hold in the largest-noded pool that it may use."""
+    """What the request would hold in the pool with the largest nodes that it may use."""
     held = [_gpus(spec, pools[key]) for key in candidate_pools(spec, slice_, pools)]
     gpus = max(held, default=spec.nodes * spec.gpus_per_node)
     return ApprovalLimit(gpus=min(gpus, MOST_GPUS), nodes=spec.nodes)
@@ -75,9 +75,9 @@ def largest_hold(spec: RequestSpec, slice_: SliceSpec, pools: Pools) -> Approval
 def limit_violations(
     spec: RequestSpec, slice_: SliceSpec, pools: Pools = NO_POOLS
 ) -> tuple[LimitViolation, ...]:
-    """Hard limits that no approval lifts: of the request itself, and those that keep it out of every one of `pools`.
+    """Hard limits that no approval lifts: of the request itself, and those that exclude all of its `pools`.
 
-    What fits in no pool at all breaks no limit.
+    A request that fits in no pool breaks no limit.
     """
     found, limits = broken(spec, slice_.limits), slice_.limits
     if found or not (limits.where or limits.max_gpus or limits.max_memory_per_gpu):
@@ -92,7 +92,7 @@ def limit_violations(
 
 
 def would_fit(spec: RequestSpec, slice_: SliceSpec, pools: Pools) -> str:
-    """For a request that fits nowhere: what its clusters have, one clause for each kind of node."""
+    """For a request that fits nowhere: what its clusters offer, one clause per kind of node."""
     clusters = _clusters(spec, slice_)
     there = [pool for key, pool in pools.items() if key[0] in clusters and _shape_allowed(slice_, pool)]
     if not there:
@@ -102,7 +102,7 @@ def would_fit(spec: RequestSpec, slice_: SliceSpec, pools: Pools) -> str:
 
 
 def _is_such(spec: RequestSpec, clusters: tuple[str, ...], pool: Pool) -> bool:
-    """Whether its nodes are as the request wants them, and as many, in one of these clusters."""
+    """Whether the pool is in one of these clusters and has enough nodes as requested."""
     return (
         pool.key[0] in clusters
         and (pool.discovered or len(pool.nodes) >= spec.nodes)
@@ -130,7 +130,7 @@ def _within(
 
 
 def _gpus(spec: RequestSpec, pool: Pool) -> int:
-    """Whole nodes are held, so all their GPUs count."""
+    """All GPUs of whole nodes count."""
     return spec.nodes * pool.gpus_per_node
 
 

@@ -1,7 +1,7 @@
 """Which nodes a request gets, when its start is decided. Until then only their number is promised.
 
-Held by tests/scheduler/choices/test_node_choice.py: as long as starts are decided in order of their holds' begins
-and with the names that the plan has bound, there are always enough nodes for everything the plan says.
+Held by tests/scheduler/choices/test_node_choice.py: if starts are decided in order of their holds' begins, and with
+the names bound by the plan, there are always enough nodes for the whole plan.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scheduler.snapshot import FOREVER, Lease, Placement, Plan, Pool, Request, S
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """So many nodes for this hold. `bound` are the names the plan gave already, `beside` nodes they work with."""
+    """Nodes for this hold. `bound` are the names given by the plan, `beside` nodes that they work with."""
 
     nodes: int
     hold: Window
@@ -26,7 +26,7 @@ class Need:
 
 
 def need(pool: Pool, request: Request, placement: Placement, now: int) -> Need:
-    """What `placement` needs; a start that is nearer than preparation takes is held from now on."""
+    """What `placement` needs; a start nearer than the preparation time is held from now on."""
     begin = max(now, placement.start - pool.prepare)
     return Need(request.nodes, Window(begin, placement.end + pool.drain), placement.bound)
 
@@ -38,12 +38,12 @@ def choose_nodes(
     avoid: Collection[str] = (),
     traits: TraitsOf = plain,
 ) -> tuple[str, ...] | None:
-    """Names free for the whole hold, in the pool's order; None when there are too few.
+    """Names free for the whole hold, in the pool's order; None if there are too few.
 
-    The names bound by the plan first, then nodes that stay free for ever, then those whose time ends soonest:
-    nodes with calendars of their own may be what another request was planned on. Among those that are free alike,
-    such as stand together and did not fail before (see `scheduler.choices.topology`). Nodes of `avoid` (they have
-    failed checks) are passed over, and so are nodes that do not exist yet. Call in order of `wanted.hold.begin`.
+    First the names bound by the plan, then nodes that stay free for ever, then those whose free time ends soonest:
+    nodes with their own calendars may be needed by another planned request. Among equally free ones, those that are
+    close together and have not failed before (see `scheduler.choices.topology`). Nodes in `avoid` (they failed checks)
+    and nodes that do not exist yet are skipped. Call in order of `wanted.hold.begin`.
     """
     stretches = free_stretches(pool, leases, wanted.hold.begin)
     free = {
@@ -68,7 +68,7 @@ def choose_nodes(
 
 
 def in_order_of_begin(snapshot: Snapshot, plan: Plan) -> list[Placement]:
-    """Placements in the order in which nodes are to be chosen for them."""
+    """Placements in the order in which their nodes are to be chosen."""
     rank = {key: place for place, key in enumerate(plan.order)}
 
     def begin(placement: Placement) -> tuple[int, int]:

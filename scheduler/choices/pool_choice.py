@@ -1,8 +1,8 @@
-"""Which of the pools that a request may use serve it, in which order, and which only when the wait is long. Pure.
+"""Which of the pools that a request may use serve it, in which order, and which only after a long wait. Pure.
 
-A request may prefer the lowest price or the least memory that is enough; clusters marked burst come last, and only
-where all others give no start in time. What a request is promised stays open to it, so that a choice that changes
-moves nobody later.
+A request may prefer the lowest price or the least sufficient memory; clusters marked burst come last, and only if no
+other pool gives a start in time. The promised pool stays available, so that a changed choice moves no request
+later.
 
 Held by tests/scheduler/choices/test_pool_choice.py.
 """
@@ -19,17 +19,17 @@ from schemas.documents.elastic import Burst
 from schemas.documents.gpr import RequestSpec
 
 Bursts = Mapping[str, Burst]
-"""By cluster: those that are used only when the wait elsewhere is too long."""
+"""By cluster: clusters that are used only when the wait elsewhere is too long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choosing:
-    """What a choice reads of a request: its wish, since when it waits, what it is promised, and what is left of it."""
+    """Inputs of a choice: the request's terms, waiting since, promise, and remaining duration."""
 
     spec: RequestSpec
     since: int
     promise: Promise | None = None
-    duration: timedelta | None = None  # None: all of it
+    duration: timedelta | None = None  # None: the whole duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,9 @@ class Choice:
 
 
 def choice(asks: Choosing, usable: tuple[PoolKey, ...], pools: Pools, bursts: Bursts) -> Choice:
-    """Of the pools it may use (see `scheduler.choices.fit`), in order of preference, those that serve it.
+    """The pools among `usable` (see `scheduler.choices.fit`) that serve the request, in order of preference.
 
-    A burst cluster holds back until its wait is over; where nothing else fits, or nothing else is asked for, there is
+    A burst cluster is held back until its wait is over; if nothing else fits or is asked for, it is used at once.
     nothing to wait for.
     """
     own = tuple(key for key in usable if key[0] not in bursts)
@@ -57,7 +57,7 @@ def choice(asks: Choosing, usable: tuple[PoolKey, ...], pools: Pools, bursts: Bu
 
 
 def served(chosen: Choice, starts: Mapping[PoolKey, int]) -> PoolKey | None:
-    """Where a request with this choice goes, when these are its earliest starts in each pool; None: nowhere."""
+    """The pool that serves a request with this choice and these earliest starts; None: none."""
     best: PoolKey | None = None
     for since in sorted({-FOREVER, *chosen.fallback.values()}):
         if best is not None and starts[best] <= since:
@@ -68,17 +68,17 @@ def served(chosen: Choice, starts: Mapping[PoolKey, int]) -> PoolKey | None:
 
 
 def is_timely(start: int, since: int, burst: Burst) -> bool:
-    """Whether a start elsewhere is early enough for that cluster not to be used."""
+    """Whether a start elsewhere is early enough not to use that cluster."""
     return start <= since + int(burst.after.total_seconds())
 
 
 def is_short(duration: timedelta, burst: Burst) -> bool:
-    """Whether that cluster takes requests so long."""
+    """Whether that cluster accepts requests of this duration."""
     return burst.max_duration is None or duration <= burst.max_duration
 
 
 def _preferred(asks: Choosing, keys: tuple[PoolKey, ...], pools: Pools) -> Choice:
-    """The cheapest, or those of least memory, first; the others once the request has waited as long as it would."""
+    """The cheapest, or those with least memory, first; the others after the request's maxWait."""
     value = _VALUES.get(asks.spec.prefer)
     if value is None or not keys:
         return Choice(keys)
@@ -96,7 +96,7 @@ def _preferred(asks: Choosing, keys: tuple[PoolKey, ...], pools: Pools) -> Choic
 
 
 def _price(pool: Pool) -> float:
-    """Of one node for an hour: all its GPUs are paid."""
+    """Price of one node per hour: all its GPUs are paid."""
     return pool.price_per_gpu_hour * pool.gpus_per_node
 
 
@@ -105,11 +105,11 @@ def _memory(pool: Pool) -> float:
 
 
 _VALUES: Mapping[str, Callable[[Pool], float]] = {"price": _price, "memory": _memory}
-"""What is to be least; by what a request prefers."""
+"""The value to minimise, by the request's preference."""
 
 
 def _can_ever_hold(asks: Choosing, pool: Pool) -> bool:
-    def is_out(window: Window) -> bool:  # one that begins later is maintenance far out of sight
+    def is_out(window: Window) -> bool:  # a window that begins later is maintenance in the far future
         return window.begin <= asks.since and window.end >= FOREVER
 
     out = sum(any(map(is_out, windows)) for windows in pool.windows.values())

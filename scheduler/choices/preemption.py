@@ -1,14 +1,14 @@
-"""Who is sent away so that a request of a higher band starts now, and not when they end by themselves.
+"""Which requests are evicted so that one of a higher band starts now instead of after their end.
 
-Bands are the hundreds of the priority. A request that would have to wait may start a notice, a drain and a preparation
-from now, in the room of running leases of strictly lower bands: of the fewest, and of those the ones that have used the
-fewest GPU-hours since they began, which is the most that can be lost with them. Whoever has not run long enough, or is
-about to end, stays. Nobody who waits starts later because of it: what is given to the one was held by those who go.
+Bands are the hundreds of the priority. A waiting request may start after notice, drain and preparation, on nodes of
+running leases of strictly lower bands: the fewest leases, and among those the ones with the fewest GPU-hours used,
+which is the most that can be lost. A lease that has not run long enough, or is about to end, stays. No waiting request
+starts later because of it: the nodes given to the one were held by the evicted ones.
 
 Pure. Held by tests/scheduler/choices/test_preemption.py:
-  * who goes is of a strictly lower band, so that nobody can send away whoever sent him away;
-  * no promise moves later, and the one for whom room is made gains what the terms ask for at least;
-  * no other choice of leases in that pool makes the room with fewer of them, or at less cost.
+  * an evicted lease is of a strictly lower band, so that two requests never evict each other;
+  * no promise moves later, and the preempting request gains at least what the terms demand;
+  * no other choice of leases in that pool makes room with fewer of them, or at lower cost.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from scheduler.promises import with_promises
 from scheduler.snapshot import FOREVER, Lease, Plan, Pool, PoolKey, Request, Snapshot
 
 MOST_LOOKED_AT = 500
-"""Waiting requests, the highest ranks, for which room is looked for in one call."""
+"""Most waiting requests, from the highest rank, examined in one call."""
 MOST_TRIED = 20
-"""Plans made at most in one call: each choice is tried by planning with it …"""
+"""Most plans per call, since each choice is tested by planning with it …"""
 MOST_PLANNED = 50_000
-"""… and requests planned in all of them; what is left over waits for the next look."""
+"""… and most requests planned in all of them; the rest waits for the next call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What the policy says, in seconds."""
+    """The policy, in seconds."""
 
     notice: int  # between the decision and the eviction
-    guaranteed: int  # nobody leaves having run less
-    spare_last: int  # nobody leaves whose own end is nearer than this
-    least_gain: int  # how much earlier the one for whom room is made has to start
+    guaranteed: int  # a lease is not evicted before it has run this long
+    spare_last: int  # a lease this close to its own end is not evicted
+    least_gain: int  # how much earlier the preempting request must start
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Preemption:
 
 @dataclass(frozen=True, slots=True)
 class Preempted:
-    """What was decided, and the world and its plan with it."""
+    """The decision, with the resulting world and plan."""
 
     preemptions: tuple[Preemption, ...]
     snapshot: Snapshot
@@ -61,9 +61,9 @@ class Preempted:
 
 
 def preempted(snapshot: Snapshot, planned: Plan, may_go: Mapping[str, int], terms: Terms) -> Preempted:
-    """Room for whom it is worth it, the highest rank first; `planned` is the plan of `snapshot`.
+    """Worthwhile preemptions, highest rank first; `planned` is the plan of `snapshot`.
 
-    `may_go` has the priorities of the leases that may be sent away at all, by key.
+    `may_go` has the priorities of the evictable leases, by key.
     """
     done: list[Preemption] = []
     found, tried = _Room(snapshot, planned, may_go, terms), 0
@@ -84,7 +84,7 @@ def preempted(snapshot: Snapshot, planned: Plan, may_go: Mapping[str, int], term
 
 
 def with_ends(snapshot: Snapshot, keys: Iterable[str], at: int) -> Snapshot:
-    """The world in which these leases end at that instant; cleaning takes as long as it did."""
+    """The world with these leases ending at that instant; cleaning takes as long as before."""
     leases = dict(snapshot.leases)
     for key in keys:
         lease = leases[key]
@@ -93,9 +93,9 @@ def with_ends(snapshot: Snapshot, keys: Iterable[str], at: int) -> Snapshot:
 
 
 def with_returns(snapshot: Snapshot, planned: Plan, back: Mapping[str, Request]) -> tuple[Snapshot, Plan]:
-    """The world and its plan with those who make room waiting for the rest of their time (`back`).
+    """The world and its plan with evicted requests waiting for the rest of their time (`back`).
 
-    They are placed when everybody else is: what was given to the one for whom they go they do not take back.
+    They are placed last, so they do not take back the nodes freed for the preempting request.
     """
     given = with_promises(snapshot, planned)
     settled = plan(replace(given, requests={**given.requests, **back}))
@@ -106,7 +106,7 @@ def with_returns(snapshot: Snapshot, planned: Plan, back: Mapping[str, Request])
 def _worth_a_look(
     snapshot: Snapshot, planned: Plan, may_go: Mapping[str, int], terms: Terms
 ) -> Iterator[str]:
-    """Who waits longer than making room takes, and is of a higher band than somebody in one of its pools."""
+    """Requests that wait longer than a preemption takes, in a higher band than a lease in one of their pools."""
     lowest: dict[PoolKey, int] = {}
     for key, priority in may_go.items():
         pool = snapshot.leases[key].pool
@@ -126,7 +126,7 @@ def _worth_a_look(
 
 
 def ripe_at(snapshot: Snapshot, may_go: Mapping[str, int], terms: Terms) -> int:
-    """When time alone next lets somebody go, or makes somebody wanted for whom one may; FOREVER: never."""
+    """When time alone next makes a lease evictable, or a preemption worthwhile; FOREVER: never."""
     pools = snapshot.pools.values()
     made = terms.notice + max((p.drain + p.prepare for p in pools), default=0)
     goes = (snapshot.leases[key].start + terms.guaranteed - terms.notice for key in may_go)
@@ -141,7 +141,7 @@ def _gains(before: Plan, after: Plan, key: str) -> int:
 
 @dataclass(slots=True)
 class _Room:
-    """One plan, and the room that leases would leave in it."""
+    """One plan, and the room that evicted leases would leave in it."""
 
     snapshot: Snapshot
     planned: Plan
@@ -162,7 +162,7 @@ class _Room:
             self._of_slice.setdefault(lease.slice, []).append(lease)
 
     def made_for(self, key: str) -> Preemption | None:
-        """The cheapest choice among its pools; None where none is enough, or none is needed."""
+        """The cheapest choice among its pools; None if none suffices, or none is needed."""
         request, board = self.snapshot.requests[key], self._placed()
         board.lift(request, self._spots[key])
         pools = (p for p in request.pools if p not in request.fallback and p in self.snapshot.pools)
@@ -178,7 +178,7 @@ class _Room:
         return Preemption(key, tuple(sorted(option.key for option in victims)), self.at)
 
     def _placed(self) -> Board:
-        """Everybody who holds or is promised something, on one board."""
+        """All leases and promises on one board."""
         if self._board is None:
             board = Board(self.snapshot)
             for key, place in self.planned.placements.items():
@@ -205,13 +205,13 @@ class _Room:
         return cheapest(section, request.nodes, tuple(options.values()), must)
 
     def _wish(self, request: Request, pool: Pool) -> Spot | None:
-        """Where it would start; None where that is no gain, or its slice runs something else that waits now."""
+        """Where it would start; None if that is no gain, or another waiting request of its slice runs then."""
         if not pool.open or pool.observed:
             return None
         start = self.at + pool.drain + pool.prepare
         place, now = self.planned.placements[request.key], self.snapshot.now
         fixed = request.promise is not None and not request.movable
-        # Who is not wanted yet has others sent away when it is: nodes that stand empty until then serve nobody.
+        # A request wanted later evicts then: nodes must not stand empty in between.
         if fixed or request.not_before > start or place.start - start < self.terms.least_gain:
             return None
         wish = spot(pool, request, start, now)
@@ -220,7 +220,7 @@ class _Room:
         return wish if own is not None or board.slice_free(request, wish) else None
 
     def _own_lease(self, request: Request, place: Spot) -> Lease | None:
-        """The lease of its own slice that runs then: it can start only if that one goes."""
+        """The lease of its own slice that runs then: it must be evicted too."""
         own = self._of_slice.get(request.slice, []) if request.slice else []
         return next((x for x in own if x.start < place.end and place.start < x.end), None)
 
@@ -240,13 +240,13 @@ class _Room:
 
 
 def _option(lease: Lease, pool: Pool, at: int, gives: Iterable[tuple[int, int, int]]) -> Option:
-    """What it has used by then is the most that can be lost with it."""
+    """Its use so far is the most that can be lost."""
     lost = pool.gpus_per_node * len(lease.nodes) * (at - lease.start)
     return Option(lease.key, len(lease.nodes), lost, -lease.start, tuple(gives))
 
 
 def _room_of(lease: Lease, pool: Pool, place: Spot, at: int) -> Iterator[tuple[int, int, int]]:
-    """What its nodes add to a hold when it ends at `at`: (group, nodes, until when they are not free anyway)."""
+    """What its nodes add to a hold when it ends at `at`: (group, nodes, instant from which they are free anyway)."""
     hold, free_from = place.hold, lease.held_until + at - lease.end
     found: dict[tuple[int, int], int] = {}
     for node in lease.nodes:
@@ -259,5 +259,5 @@ def _room_of(lease: Lease, pool: Pool, place: Spot, at: int) -> Iterator[tuple[i
 
 
 def _cost(chosen: Sequence[Option]) -> tuple[int, int, int]:
-    """Fewest first, then the least lost, then those that began last."""
+    """Fewest leases first, then the least lost, then those that began last."""
     return (len(chosen), sum(o.lost for o in chosen), sum(o.age for o in chosen))

@@ -1,12 +1,12 @@
-"""Which of several equal nodes a request gets: few domains, large ones left whole, nodes that failed before last. Pure.
+"""Which of several equal nodes a request gets: few domains, large ones kept whole, nodes with faults last. Pure.
 
-A domain is where nodes stand together: a block, a rack in it, an island of NVLink or InfiniBand. `Traits.domains`
-names a node's domains, the largest first; a node of which nothing is known stands alone.
+A domain is a location: a block, a rack in it, an island of NVLink or InfiniBand. `Traits.domains` names a node's
+domains, the largest first; a node without them counts as alone.
 
 Held by tests/scheduler/choices/test_topology.py:
   * as many nodes as asked for, whatever their domains;
-  * no choice has fewer domains of the largest kind, and where one of these is enough, none fewer of the next;
-  * of choices with equally few domains, none has fewer faults where one domain of each kind is enough.
+  * no choice has fewer domains of the largest kind, and if one of these suffices, none has fewer of the next;
+  * of choices with equally few domains, none has fewer faults if one domain of each kind suffices.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What tells a node apart from others of its pool."""
+    """What distinguishes a node from others of its pool."""
 
     domains: Path = ()
     faults: int = 0  # within the last weeks; see `reconciler.health.node_faults`
@@ -31,12 +31,12 @@ TraitsOf = Callable[[str], Traits]
 
 
 def plain(_: str) -> Traits:
-    """No node is told apart."""
+    """No distinction between nodes."""
     return PLAIN
 
 
 def together(names: Sequence[str], count: int, traits: TraitsOf, beside: Collection[str] = ()) -> list[str]:
-    """`count` of `names` (there are enough), close to one another and to the nodes `beside`; O(n log n) per kind."""
+    """`count` of `names` (there are enough), close to each other and to the nodes `beside`; O(n log n) per kind."""
     known = [(name, traits(name)) for name in names]
     depth = max((len(found.domains) for _, found in known), default=0)
     at_home = {traits(name).domains[:kind] for name in beside for kind in range(1, depth + 1)}
@@ -58,14 +58,14 @@ class _Node:
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """Nodes, and what they cost: the number of domains they add of each kind, then their faults."""
+    """Nodes and their cost: the number of domains that they add of each kind, then their faults."""
 
     nodes: list[_Node]
     cost: tuple[int, ...]
 
 
 def _path(name: str, traits: Traits, depth: int) -> Path:
-    """Of all nodes equally long; what is not known is like nobody else's."""
+    """A path of the full depth; an unknown domain is unlike all others."""
     lacking = depth - len(traits.domains)
     return traits.domains + (f"\0{name}",) * lacking
 
@@ -94,7 +94,7 @@ def _choose(nodes: list[_Node], count: int, kind: int, at_home: set[Path]) -> _C
 
 
 def _by_size(groups: Collection[list[_Node]], kind: int, at_home: set[Path]) -> list[list[_Node]]:
-    """Those that cost nothing first, then the largest."""
+    """Groups without cost first, then the largest."""
     return sorted(
         groups, key=lambda group: (group[0].path[: kind + 1] not in at_home, -len(group), group[0].place)
     )

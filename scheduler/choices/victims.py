@@ -1,8 +1,8 @@
-"""Of leases that could end early, those that leave enough room at the least cost. Pure.
+"""The leases to evict: those that leave enough room at the least cost. Pure.
 
-The fewest go; of equally few those with whom the least is lost, then those that began last. The choice is exact as
-long as looking at all that could be better takes no more than `MOST_VISITS` steps, and at worst what taking the largest
-first gives. Held by tests/scheduler/choices/test_preemption.py.
+The fewest leases; among equally few those with the least lost, then those that began last. The choice is exact as
+long as the search takes at most `MOST_VISITS` steps; otherwise at worst it takes the largest first.
+Held by tests/scheduler/choices/test_preemption.py.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ import numpy as np
 from scheduler.calendars.calendar import Section
 
 MOST_VISITS = 20_000
-"""Sets looked at for one choice: a second at the very worst."""
+"""Most sets examined for one choice: a second in the worst case."""
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A lease that could end. `gives`: of each group of nodes, how many, until when they are not free anyway."""
+    """A lease that could end. `gives`: nodes per group, and the instant from which they are free anyway."""
 
     key: str
     nodes: int
     lost: int  # GPU-seconds
-    age: int  # the instant at which it began, with the other sign: smaller is younger
+    age: int  # minus the instant at which it began: smaller is younger
     gives: tuple[tuple[int, int, int], ...]
 
 
 def cheapest(
     section: Section, nodes: int, options: Sequence[Option], must: Sequence[str] = ()
 ) -> tuple[Option, ...] | None:
-    """The cheapest set with all of `must` that leaves `nodes` free on the whole section; None where none does.
+    """The cheapest set including `must` that frees `nodes` on the whole section; None if none does.
 
-    None as well where nobody has to go: then there is room already, and waiting has another reason.
+    Also None if no lease must go: then there is room already, and waiting has another reason.
     """
     search = _Search(section, nodes, options)
     forced = [option for option in options if option.key in must]
@@ -50,7 +50,7 @@ def _order(option: Option) -> tuple[int, int, str]:
 
 
 class _Search:
-    """Sets of one size after the other, the cheapest first, given up as soon as they cannot be better."""
+    """Sets of increasing size, cheapest first, abandoned as soon as they cannot be better."""
 
     def __init__(self, section: Section, nodes: int, options: Sequence[Option]) -> None:
         self.section, self.nodes, self.visits = section, nodes, 0
@@ -60,17 +60,17 @@ class _Search:
         self.cost: tuple[int, int] | None = None
 
     def apply(self, option: Option, sign: int) -> None:
-        """Gives its room to the section, or takes it back."""
+        """Add its room to the section, or remove it."""
         for group, count, until in option.gives:
             if self.section.has(group):
                 self.section.add([(group, count)], 0, self.steps[until], sign)
 
     def fits(self) -> bool:
-        """There is room for the whole of it."""
+        """Whether there is room for all of it."""
         return not self.section.short(self.nodes).any()
 
     def best(self, options: Sequence[Option]) -> tuple[Option, ...] | None:
-        """`options` are in the order of what is lost with them."""
+        """`options` are sorted by what is lost with them."""
         if self.fits():
             return ()
         rough = self._largest_first(options)
@@ -83,7 +83,7 @@ class _Search:
         return rough
 
     def _largest_first(self, options: Sequence[Option]) -> tuple[Option, ...] | None:
-        """A set that is enough, and in which everyone is needed; None where all together are not."""
+        """A sufficient set in which every lease is needed; None if all together do not suffice."""
         taken: list[Option] = []
         for option in sorted(options, key=lambda o: (-o.nodes, *_order(o))):
             if self.fits():
@@ -109,7 +109,7 @@ class _Search:
             return
         lost = sum(option.lost for option in chosen)
         for place in range(first, len(options) - size + 1):
-            # From here on nobody costs less than this one.
+            # From here on no option costs less than this one.
             if self.cost is not None and lost + size * options[place].lost > self.cost[0]:
                 return
             if self.visits > MOST_VISITS or not self._could_do(options, place, size):
@@ -119,7 +119,7 @@ class _Search:
             self.apply(options[place], -1)
 
     def _could_do(self, options: Sequence[Option], first: int, size: int) -> bool:
-        """Whether the largest of those that are left could be enough: each adds its nodes at the very most."""
+        """Whether the largest remaining options could suffice: an upper bound."""
         sizes = sorted((option.nodes for option in options[first:]), reverse=True)
         return not self.section.short(self.nodes - sum(sizes[:size])).any()
 

@@ -1,20 +1,20 @@
-"""What drawn futures are worth, learnt from how earlier ones came out. Pure.
+"""How much simulated futures are worth, learnt from earlier outcomes. Pure.
 
-Two figures stand beside each other: the middle of the drawn futures, and the plan, by which everybody uses all of
-their time. Where the drawn arrivals are wrong the plan may be nearer: p50 is a mix of the two, whose weights follow
-from how far each was off lately (exponential weights: Cesa-Bianchi and Lugosi, Prediction, Learning, and Games, 2006).
+There are two estimates: the median of the simulated futures, and the plan, which assumes that every request uses all of
+its time. If the simulated arrivals are wrong, the plan may be nearer: p50 is a mix of the two, weighted by how far each
+was off lately (exponential weights: Cesa-Bianchi and Lugosi, Prediction, Learning, and Games, 2006).
 
-p10 and p90 begin as the outermost of plan and futures. Each end moves a little further out with every start that fell
-beyond it, and a ninth of that back with every one that did not, so that in the long run one in ten falls below and one
-in ten above whatever starts do (adaptive conformal inference: Gibbs and Candès, NeurIPS 2021; the ends themselves
-are moved, as by Angelopoulos, Candès and Tibshirani, NeurIPS 2023). What counts is what was known: a start after p90 is
-seen when p90 passes, every other one when it comes. So all that was told is told again here, in order of time.
+p10 and p90 start as the outermost of plan and futures. Each end moves a little outwards with every start that fell
+beyond it, and a ninth of that inwards with every one that did not, so that in the long run one in ten falls below and
+one in ten above, whatever starts do (adaptive conformal inference: Gibbs and Candès, NeurIPS 2021; the ends themselves
+move, as by Angelopoulos, Candès and Tibshirani, NeurIPS 2023). Only what was known at the time counts: a start after
+p90 is noticed when p90 passes, any other when it happens. So the history is replayed here in order of time.
 
-Until there is anything to learn from, plan and futures are believed, and the interval made a quarter wider.
+Until there are outcomes, plan and futures are used as they are, with the interval made a quarter wider.
 
 Held by tests/scheduler/estimates/test_calibration.py:
-  * whatever starts do, the told interval covers four in five of many;
-  * p10 is never after p50 nor p50 after p90, and nothing is told before now.
+  * whatever starts do, the published interval covers four in five of many;
+  * p10 is never after p50 nor p50 after p90, and nothing is estimated before now.
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ from scheduler.estimates.expected_starts import Drawn
 from scheduler.fairness.rank import band
 
 KEPT = 1000
-"""Outcomes of a band that are learnt from, the last filed: what is older weighs nothing any more."""
+"""Most recent outcomes per band that are used: older ones have no weight left."""
 STEP = 0.02
-"""How fast an end moves: a start beyond it moves it out by this part of its distance from p50, about. With larger
-steps intervals are twice as wide for the same coverage, with smaller ones a change is learnt within weeks."""
+"""Speed of an end: a start beyond it moves it out by about this part of its distance from p50. Larger steps make
+intervals twice as wide for the same coverage; with smaller ones a change takes weeks to be learnt."""
 UNSURE = 1.25
-"""Before anything is learnt intervals reach so much further than plan and futures say: both are too sure."""
+"""Initial widening of intervals: plan and futures are both too sure."""
 _MISSED = 0.1
-"""Starts that are to fall beyond each end."""
+"""Share of starts that should fall beyond each end."""
 _BOUNDS = (0.1, 12.0)
-"""No interval shrinks or grows further than by these: a few odd starts must not make it absurd."""
+"""Limits of an interval's scaling: a few odd starts must not make it absurd."""
 _MIXES = (0.0, 0.5, 1.0)
 """Weights of the plan that are tried."""
 _PRIOR = 2.0
-"""Errors, each as a share of the wait, that the plan begins with: as many as forget the first in a few days."""
+"""Initial error of the plan, as a multiple of the wait: enough to forget the initial mix within a few days."""
 _FADING = 0.95
-"""What is left of an error when the next one is known: the last twenty count."""
+"""Weight of an error when the next one is known: about the last twenty count."""
 _LEAST_SHARE, _LEAST_S = 0.05, 120
-"""An interval reaches at least so far from p50, as a share of the wait and in seconds: futures that agree with each
-other may all be wrong."""
+"""Least reach of an interval from p50, as a share of the wait and in seconds: futures that agree may all be
+wrong."""
 _SHORT_S = 600
-"""Errors count relative to the wait, and to no less than this: else a single long wait would decide the mix."""
+"""Errors are relative to the wait, or to this if it is longer, so that no single long wait decides the mix."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one request was planned and drawn when it was filed, and when it started; `is_open`: not before `start`."""
+    """A request's plan and simulation when it was filed, and its start; `is_open`: not before `start`."""
 
     band: int
     filed_at: int
@@ -65,7 +65,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Habit:
-    """How starts of a band fell: the weight of the plan, and how far the interval reaches, in units of its own."""
+    """A band's calibration: the weight of the plan, and the reach of the interval, in units of its own."""
 
     mix: float = 0.0
     below: float = UNSURE
@@ -74,13 +74,13 @@ class Habit:
 
 @dataclass(slots=True)
 class _Learning:
-    """A habit as it becomes, and what each mix was off by, lately."""
+    """A habit being learnt, and the recent error of each mix."""
 
     habit: Habit = field(default_factory=Habit)
     off: list[float] = field(default_factory=lambda: [0.0] * len(_MIXES))
 
     def seen_late(self) -> None:
-        """Its p90 passed, and it still waits."""
+        """Its p90 passed while it still waits."""
         self.habit = replace(self.habit, above=_moved(self.habit.above, 1 - _MISSED))
 
     def seen(self, one: Outcome, said: Drawn) -> None:
@@ -98,7 +98,7 @@ class _Learning:
 
 
 def habits(outcomes: Iterable[Outcome]) -> dict[int, Habit]:
-    """By band, from its last outcomes. O(n log n)."""
+    """By band, from its most recent outcomes. O(n log n)."""
     bands: dict[int, list[Outcome]] = {}
     for one in sorted(outcomes, key=lambda one: (one.filed_at, one.planned, one.start)):
         bands.setdefault(one.band, []).append(one)
@@ -106,12 +106,12 @@ def habits(outcomes: Iterable[Outcome]) -> dict[int, Habit]:
 
 
 def habit_of(found: Mapping[int, Habit], priority: int) -> Habit:
-    """That of a priority's band."""
+    """The habit of a priority's band."""
     return found.get(band(priority), Habit())
 
 
 def told(drawn: Drawn, planned: int, filed_at: int, now: int, habit: Habit) -> Drawn:
-    """What people are told of a request that was planned for `planned`."""
+    """The published estimate of a request that was planned for `planned`."""
     middle, low, high = _spread(drawn, planned, filed_at, habit.mix)
     p50 = max(now, round(middle))
     p10 = max(now, min(p50, round(middle - habit.below * low)))
@@ -119,11 +119,11 @@ def told(drawn: Drawn, planned: int, filed_at: int, now: int, habit: Habit) -> D
 
 
 _PASSED, _STARTED, _FILED = range(3)
-"""What is learnt of a request, in the order in which it is at one instant."""
+"""Kinds of observations, in their order at one instant."""
 
 
 def _habit(outcomes: Sequence[Outcome]) -> Habit:
-    """What is known after all that happened to these, one after the other."""
+    """The habit after all observations, in order of time."""
     learning = _Learning()
     said: dict[int, Drawn] = {}
     events = [(one.filed_at, _FILED, number) for number, one in enumerate(outcomes)]
@@ -150,7 +150,7 @@ def _moved(reach: float, missed: float) -> float:
 
 
 def _error(one: Outcome, mix: float) -> float:
-    """How far the mix was off, relative to the wait."""
+    """The error of the mix, relative to the wait."""
     wait = max(one.planned, one.drawn.p50) - one.filed_at
     return abs(one.start - _middle(one.drawn, one.planned, mix)) / max(_SHORT_S, wait)
 
@@ -160,7 +160,7 @@ def _middle(drawn: Drawn, planned: int, mix: float) -> float:
 
 
 def _spread(drawn: Drawn, planned: int, filed_at: int, mix: float) -> tuple[float, float, float]:
-    """p50, and how far the interval reaches below and above before it is calibrated."""
+    """p50, and the reach of the interval below and above before calibration."""
     middle = _middle(drawn, planned, mix)
     least = _LEAST_S + _LEAST_SHARE * max(0.0, middle - filed_at)
     low = middle - min(drawn.p10, planned)

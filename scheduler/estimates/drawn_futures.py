@@ -1,18 +1,18 @@
-"""Who starts when in one possible future, in which every real end is drawn but nobody knows it before it comes.
+"""Which request starts when in one possible future, in which every real end is drawn but unknown until it happens.
 
-A plan of such a future would be wrong twice: it would keep nodes free for who is yet to arrive, and pack what nobody
-can foresee. So this goes from one end or arrival to the next and starts, in the order of the rank, who fits then. The
-first that does not fit in a pool has its nodes kept there from the instant at which they are free as far as anybody
-knows (strict ends); others run before that if they are over by then, or on nodes that it does not need (EASY backfill:
-Lifka, JSSPP 1995). On a trace, with true ends and arrivals, it comes within minutes to an hour of what the planner does
+A plan of such a future would be wrong twice: it would keep nodes free for later arrivals, and use knowledge that the
+planner cannot have. So this simulates from one end or arrival to the next, and starts what fits, in rank order. The
+first request that does not fit in a pool reserves its nodes there from the earliest instant known (strict ends); others
+run before that if they end by then, or on nodes that it does not need (EASY backfill:
+Lifka, JSSPP 1995). On a trace, with true ends and arrivals, it comes within minutes to an hour of the planner
 (docs/benchmarks.md) without planning at each of them.
 
-Left out, because what is learnt from earlier starts corrects for it: which node has which calendar, and who displaces
-whom. Pure.
+Left out, because calibration on earlier starts corrects for it: individual node calendars, and displacement
+between requests. Pure.
 
 Held by tests/scheduler/estimates/test_drawn_futures.py:
-  * nobody starts before they may, and a pool never serves more than its nodes, nor a slice two at once;
-  * where everybody takes one node of one pool for all of their time, starts are those of the plan.
+  * no request starts before it may, a pool never serves more than its nodes, and a slice never two requests at once;
+  * if every request takes one node of one pool for all of its time, starts are those of the plan.
 """
 
 from __future__ import annotations
@@ -26,42 +26,42 @@ from typing import NamedTuple
 from scheduler.snapshot import FOREVER, Lease, Pool, PoolKey, Snapshot
 
 DEEPEST = 50
-"""Requests that are looked at beyond those that start, at one instant: looking at all changes little and costs most."""
+"""Waiting requests examined beyond those that start, at one instant: examining all changes little and costs most."""
 _NOBODY = -1
 _NOWHERE: PoolKey = ("", "")
 
 
 @dataclass(frozen=True, slots=True)
 class Going:
-    """A request: how long it may run, how long it will, and from when on (for who is yet to arrive: the arrival)."""
+    """A request: its strict and its drawn duration, and when it begins to wait (for a future arrival: the arrival)."""
 
     nodes: int
     strict: int
     used: int
     since: int
     slice: str
-    pools: tuple[tuple[PoolKey, int], ...]  # in order, each with the instant from which on it may be used
+    pools: tuple[tuple[PoolKey, int], ...]  # in order, each with the instant from which it may be used
 
 
 def dispatched(
     snapshot: Snapshot, ends: Mapping[str, int], going: Sequence[Going], wanted: Collection[int]
 ) -> list[int]:
-    """The starts of `going`, in the order of the rank; FOREVER where there is none. `ends`: of leases, as drawn.
+    """The starts of `going`, in rank order; FOREVER if there is none. `ends`: drawn ends of leases.
 
-    Done as soon as all numbered in `wanted` have one: the others' may be missing then.
+    Stops as soon as all numbers in `wanted` have a start: others may be missing then.
     """
     run = _Run(snapshot, ends, going)
     return run.until(set(wanted))
 
 
 class _Event(NamedTuple):
-    """What happens at an instant: nodes come or go, a slice is free again, a request arrives."""
+    """An event: nodes come or go, a slice becomes free, a request arrives."""
 
     at: int
     who: int = _NOBODY
     pool: PoolKey = _NOWHERE
     nodes: int = 0
-    known: int = 0  # for when these nodes were expected
+    known: int = 0  # when these nodes were expected
     slice: str = ""
 
 
@@ -73,12 +73,12 @@ class _Run:
         self.returns: dict[PoolKey, list[tuple[int, int]]] = {key: [] for key in self.pools}
         self.leaves: dict[PoolKey, list[tuple[int, int]]] = {key: [] for key in self.pools}
         self.events: list[_Event] = []
-        self.held: dict[str, int] = {}  # slices, and until when
+        self.held: dict[str, int] = {}  # busy slices, and until when
         self.waiting: list[int] = []
-        self.fresh: list[int] = []  # who came to wait since anybody was started
+        self.fresh: list[int] = []  # requests that arrived since the last round of starts
         self.is_roomier = True  # nodes came since then
-        self.kept: dict[PoolKey, tuple[int, int]] = {}  # from when on, and how many are left then
-        self.parked: dict[str, list[int]] = {}  # who waits for their slice
+        self.kept: dict[PoolKey, tuple[int, int]] = {}  # reserved from when, and how many remain then
+        self.parked: dict[str, list[int]] = {}  # requests waiting for their slice
         self.starts = [FOREVER] * len(going)
         for key, pool in self.pools.items():
             for at, nodes in _changes(pool, self.at):
@@ -92,7 +92,7 @@ class _Run:
         heapq.heapify(self.events)
 
     def until(self, wanted: set[int]) -> list[int]:
-        """Goes on until these have started, or nothing happens any more."""
+        """Runs until these have started, or no events are left."""
         while True:
             while self.events and self.events[0].at <= self.at:
                 self._happen(heapq.heappop(self.events))
@@ -149,7 +149,7 @@ class _Run:
             self.fresh.append(i)
 
     def _start(self) -> list[int]:
-        """Who starts now, in the order of the rank. Where no nodes came, only who is new can."""
+        """Requests that start now, in rank order. If no nodes came, only new requests can."""
         asking = self.waiting if self.is_roomier else sorted(self.fresh)
         if self.is_roomier:
             self.kept.clear()
@@ -178,7 +178,7 @@ class _Run:
         return began
 
     def _pool(self, one: Going) -> PoolKey | None:
-        """The first in which it can start now."""
+        """The first pool in which it can start now."""
         for key, opens in one.pools:
             if key not in self.pools or self.free[key] < one.nodes:
                 continue
@@ -194,11 +194,11 @@ class _Run:
         return None
 
     def _leaving(self, key: PoolKey, before: int) -> int:
-        """Nodes that go until then, for maintenance or a reserve: nobody starts who would be in their way."""
+        """Nodes that leave until then, for maintenance or a reserve: no request may start that would be in the way."""
         return sum(nodes for at, nodes in self.leaves[key] if self.at < at < before)
 
     def _keep(self, one: Going) -> None:
-        """Where its nodes are free soonest, as far as anybody knows, they are kept for it."""
+        """Reserve its nodes where they are free soonest, as far as is known."""
         if all(key in self.kept for key, _ in one.pools if key in self.pools):
             return
         found = [
@@ -211,10 +211,10 @@ class _Run:
             self.kept.setdefault(key, (since, spare))
 
     def _soonest(self, key: PoolKey, nodes: int) -> tuple[int, int] | None:
-        """From when on so many more will be free than are now, and how many others then; None: they never will."""
+        """When that many more will be free than now, and how many others then; None: never."""
         free = self.free[key]
         if free >= nodes:
-            return None  # they are free, and it would be in the way of maintenance: nothing is kept for that
+            return None  # they are free, but maintenance is in the way: nothing is reserved for that
         for at, back in self.returns[key]:
             free += back
             if free >= nodes:
@@ -235,7 +235,7 @@ class _Run:
 
 
 def _changes(pool: Pool, now: int) -> Iterator[tuple[int, int]]:
-    """When nodes go (negative) and come whatever is asked for: windows, and what is withheld."""
+    """When nodes go (negative) and come regardless of requests: windows, and withheld nodes."""
     spans = [(window.begin, window.end, 1) for _, many in sorted(pool.windows.items()) for window in many]
     spans += [(one.begin, one.end, one.nodes) for one in pool.withheld]
     for begin, end, nodes in spans:

@@ -1,21 +1,21 @@
-"""When will a waiting request really start? A p10, p50 and p90 beside the promise, learnt from what was.
+"""When a waiting request will really start: p10, p50 and p90 beside the promise, learnt from the past.
 
-A promise counts on everybody using all of their time and on nobody of higher rank arriving. Neither is so. Here
-some possible futures are drawn, and `scheduler.estimates.drawn_futures` says who starts when in each of them:
+A promise assumes that every request uses all of its time and that no request of higher rank arrives. Neither holds.
+Here some possible futures are drawn, and `scheduler.estimates.drawn_futures` simulates each of them:
 
-* every lease and every waiting request ends when one like it did (see `scheduler.estimates.habits`);
-* requests of higher rank arrive as they did at this time of day on some days of the last week, each for some hours
-  (a stationary bootstrap: Politis and Romano, JASA 1994; busy hours, and what arrives together, stay so).
+* every lease and every waiting request ends like an earlier similar one (see `scheduler.estimates.habits`);
+* requests of higher rank arrive as at this time of day on some days of the last week, each for some hours
+  (a stationary bootstrap: Politis and Romano, JASA 1994; it preserves busy hours and bursts).
 
-What the futures say of each start is `Drawn`. How far to trust it is learnt too, by band: see
-`scheduler.estimates.calibration`. Without `LEAST` requests to learn from there is no expectation, and who asks is
-told so.
+The starts in the futures are summarised as `Drawn`. How far to trust them is learnt by band: see
+`scheduler.estimates.calibration`. With fewer than `LEAST` finished requests there is no forecast, and the answer says
+so.
 
-Pure, and the same for the same world: chance is seeded by the instant and the number of the future.
+Pure and deterministic: randomness is seeded by the instant and the number of the future.
 
 Held by tests/scheduler/estimates/test_expected_starts.py:
-  * where everybody uses all of their time and nobody arrives, nobody is expected after the plan;
-  * nobody is expected before now, before they may start, nor p10 after p50 after p90.
+  * if every request uses all of its time and none arrives, no request is expected after its plan;
+  * no request is expected before now or before it may start, and p10 <= p50 <= p90.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ from scheduler.snapshot import FOREVER, Lease, Plan, Pool, PoolKey, Request, Sna
 
 QUANTILES = (0.1, 0.5, 0.9)
 LEAST = 20
-"""Requests that ran and ended, below which nothing is expected: p10 and p90 of fewer are two of them."""
+"""Fewest finished requests for a forecast: p10 and p90 of fewer would be two of them."""
 MOST_FUTURES = 16
 WORK = 24_000
-"""Requests looked at in all futures together, about: what a second is for (docs/benchmarks.md)."""
+"""Approximate number of requests simulated over all futures: about a second (docs/benchmarks.md)."""
 LOOKED_BACK_S = 7 * 86_400
-"""Arrivals of the last week are drawn from: they have each day of it."""
+"""Arrivals are drawn from the last week, so that each day of the week is in it."""
 BLOCK_S = 12 * 3600
-"""Arrivals are taken for so long from one day, on average: bursts of a day go on for hours."""
+"""Average length of a block of arrivals taken from one day: a day's bursts last for hours."""
 _DAY_S = 86_400
 _SHORTEST_S = 600
 _FURTHER, _FURTHER_S = 2, 6 * 3600
-"""Arrivals are drawn beyond the last planned start by these: some will start later than that."""
+"""How far beyond the last planned start arrivals are drawn: some requests will start later than planned."""
 _UNKNOWN = "~"
-"""Names of requests that nobody has filed yet; no file can have such a name."""
+"""Name prefix of future requests; no file can have such a name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """A request as it was filed."""
+    """A past request as it was filed."""
 
     filed_at: int
     slice: str
@@ -63,7 +63,7 @@ class Arrived:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """Starts in the futures: one in ten is before `p10`, half before `p50`, one in ten after `p90`."""
+    """Quantiles of the starts in the futures."""
 
     p10: int
     p50: int
@@ -72,19 +72,19 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What is learnt from, oldest first."""
+    """The data to learn from, oldest first."""
 
     released: tuple[Released, ...] = ()
     arrived: tuple[Arrived, ...] = ()
 
     @property
     def is_enough(self) -> bool:
-        """Whether anything can be expected at all."""
+        """Whether there is enough data for a forecast."""
         return sum(not one.is_open for one in self.released) >= LEAST
 
 
 class Learnt:
-    """The past, prepared for drawing. Costs its length once."""
+    """The past, prepared for drawing. O(length), once."""
 
     def __init__(self, past: Past) -> None:
         self.past = past
@@ -92,7 +92,7 @@ class Learnt:
         self._filed = [one.filed_at for one in past.arrived]
 
     def arrivals(self, now: int, horizon: int, chance: random.Random) -> Iterator[tuple[int, Arrived]]:
-        """Who arrives within `horizon` seconds, and when."""
+        """Arrivals within `horizon` seconds, with their times."""
         first = max(self._filed[0], now - LOOKED_BACK_S) if self._filed else now
         known, at = now - first, 0
         while known > 0 and at < horizon:
@@ -111,7 +111,7 @@ class Learnt:
 
 @dataclass(frozen=True, slots=True)
 class Future:
-    """One way in which things may go: ends of leases, and requests by rank; empty keys are of nobody who waits yet."""
+    """One possible future: ends of leases, and requests by rank; empty keys are future arrivals."""
 
     ends: Mapping[str, int]
     keys: tuple[str, ...]
@@ -119,7 +119,7 @@ class Future:
 
 
 def futures(snapshot: Snapshot, learnt: Learnt, horizon: int, count: int) -> Iterator[Future]:
-    """`count` ways; in each, who arrives within `horizon` seconds and is not behind everybody in the rank."""
+    """`count` futures; each has the arrivals within `horizon` seconds that do not rank behind all waiting requests."""
     for number in range(count):
         yield _future(snapshot, learnt, horizon, (number, count))
 
@@ -161,12 +161,12 @@ def _coming(
 
 
 class _Lots:
-    """Evenly spread luck: over all futures together each lease and request has every part of it once (strata:
-    McKay, Beckman and Conover, Technometrics 1979), so that few futures are enough."""
+    """Stratified random numbers: over all futures together each lease and request gets every stratum once (McKay,
+    Beckman and Conover, Technometrics 1979), so that few futures suffice."""
 
     def __init__(self, which: tuple[int, int], seed: int) -> None:
         self._number, self._count = which
-        self._chance = random.Random(seed)  # noqa: S311 - the same for every future, which then each take their part
+        self._chance = random.Random(seed)  # noqa: S311 - the same for every future; each takes its own stratum
 
     def draw(self) -> float:
         turn = self._chance.randrange(self._count)
@@ -206,7 +206,7 @@ def _shape(pools: Mapping[PoolKey, Pool], key: PoolKey) -> str:
 
 
 def how_many(waiting: int) -> int:
-    """Futures that are worth their cost with so many in the queue: 16, 8, 4, 2 or 1."""
+    """Number of futures worth their cost for a queue of that length: 16, 8, 4, 2 or 1."""
     many = MOST_FUTURES
     while many > 1 and many * waiting > WORK:
         many //= 2
@@ -216,7 +216,7 @@ def how_many(waiting: int) -> int:
 def drawn(
     snapshot: Snapshot, planned: Plan, learnt: Learnt, keys: Collection[str] | None = None
 ) -> dict[str, Drawn]:
-    """What the futures say of each waiting request of `keys` (None: of all) that has a start in most of them."""
+    """Estimates for waiting requests of `keys` (None: all) that have a start in most futures."""
     if not learnt.past.is_enough:
         return {}
     wanted = sorted(planned.placements.keys() if keys is None else planned.placements.keys() & set(keys))
@@ -229,7 +229,7 @@ def drawn(
 def _drawn(
     snapshot: Snapshot, plan: Mapping[str, int], learnt: Learnt, reach: tuple[int, int]
 ) -> dict[str, Drawn]:
-    """`plan`: who is looked for, and when they start at the latest; `reach`: how far to look, in how many futures."""
+    """`plan`: the wanted requests with their planned starts; `reach`: how far to look, and in how many futures."""
     starts: dict[str, list[int]] = {key: [] for key in plan}
     last, count = reach
     horizon = min(LOOKED_BACK_S, (last - snapshot.now) * _FURTHER + _FURTHER_S)
@@ -239,14 +239,14 @@ def _drawn(
         first = future.keys.index("") if "" in future.keys else len(future.keys)
         for i in wanted:
             if found[i] < FOREVER:
-                # Nobody who arrives is before it: then it starts when it was promised at the latest.
+                # No future arrival ranks before it: then it starts as promised at the latest.
                 latest = plan[future.keys[i]] if i < first else FOREVER
                 starts[future.keys[i]].append(min(found[i], max(latest, snapshot.now)))
     return {key: quantiles(many) for key, many in starts.items() if 2 * len(many) > count}
 
 
 def _with_those_before(snapshot: Snapshot, planned: Plan, keys: Collection[str]) -> Snapshot:
-    """Without those behind the last of `keys` in the rank: they wait for it."""
+    """Without requests that rank behind the last of `keys`: they do not affect them."""
     last = max((place for place, key in enumerate(planned.order) if key in keys), default=-1)
     if last + 1 >= len(snapshot.requests):
         return snapshot
@@ -254,7 +254,7 @@ def _with_those_before(snapshot: Snapshot, planned: Plan, keys: Collection[str])
 
 
 def drawn_quotes(snapshot: Snapshot, planned: Plan, learnt: Learnt, request: Request) -> dict[PoolKey, Drawn]:
-    """The same for a request that is not filed yet, in each of its pools alone."""
+    """The same for a hypothetical request, in each of its pools alone."""
     if not learnt.past.is_enough:
         return {}
     mine = rank_key(request)
@@ -274,7 +274,7 @@ def drawn_quotes(snapshot: Snapshot, planned: Plan, learnt: Learnt, request: Req
 
 
 def quantiles(starts: Sequence[int]) -> Drawn:
-    """p10, p50 and p90 of these; the p-quantile of n values lies at place p (n + 1) (Weibull's positions)."""
+    """p10, p50 and p90; the p-quantile of n values is at position p (n + 1) (Weibull)."""
     ordered = sorted(starts)
     return Drawn(*(round(_quantile(ordered, share)) for share in QUANTILES))
 

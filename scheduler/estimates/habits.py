@@ -1,17 +1,17 @@
 """How much of their time requests use, by slice, shape and length, learnt from those that ran. Pure.
 
-A kind of requests is described by its own members as far as there are enough: of n members that used more than one
-has used by now, the kind itself speaks with the weight n / (n + ENOUGH), and the next wider kind with the rest
-(shrinkage: Efron and Morris, JASA 1975). Who still runs counts too, as somebody who uses more than by now; else the
-quick ones, which end first, would speak for all (the estimator of Kaplan and Meier, JASA 1958).
+A kind of requests is described by its own members if there are enough: with n members that used more than the request
+has used by now, the kind itself has the weight n / (n + ENOUGH), and the next wider kind has the rest
+(shrinkage: Efron and Morris, JASA 1975). Running requests count too, as using more than they have by now; otherwise the
+short ones, which end first, would dominate (the estimator of Kaplan and Meier, JASA 1958).
 
-In one future a kind is described by a stretch of its members that were filed one after the other: people file alike
-what runs alike, and that a whole burst ends sooner than others did is what makes starts hard to foretell (a block
+In one future a kind is represented by a run of its members in order of filing: people file similar requests together,
+and starts are hard to predict because whole bursts end early (a block
 bootstrap: Künsch, Annals of Statistics 1989).
 
 Held by tests/scheduler/estimates/test_habits.py:
-  * a share that is drawn is never below what was used by now, nor above all of the time;
-  * of those who still run, nobody is expected to have ended.
+  * a drawn share is never below what was used by now, nor above all of the time;
+  * no running request is expected to have ended already.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from dataclasses import dataclass
 Kind = tuple[str, str, int]
 """Slice, shape, and the duration in seconds."""
 Drawing = Callable[[Kind, float, float], float]
-"""The share of its time that one of this kind uses, above a share that it has used; by luck, evenly in 0 to 1."""
+"""Draws the share of time used by a request of a kind, above a share that it has used; by luck, uniform in 0 to 1."""
 
 ENOUGH = 10
-"""Members that weigh as much as all wider kinds together."""
+"""Number of members that weigh as much as all wider kinds together."""
 STRETCH, STRETCH_SHARE = 40, 0.1
-"""Members of a stretch, at least, and as a share of all."""
+"""Least number of members in a run, absolute and as a share of all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """A request that ran: seconds it was given, and after which its nodes came back; `is_open`: not before that."""
+    """A past lease: its duration and the seconds it used; `is_open`: it still runs, having used at least that."""
 
     slice: str
     shape: str
@@ -45,7 +45,7 @@ class Released:
 
 
 class Uses:
-    """All that is known. Costs its length once, and each drawing the stretches that are looked at."""
+    """All known leases. O(length) once; each drawing costs the runs that it looks at."""
 
     def __init__(self, released: Iterable[Released]) -> None:
         self._members: dict[tuple[object, ...], list[tuple[float, bool]]] = {}
@@ -55,7 +55,7 @@ class Uses:
                 self._members.setdefault(kind, []).append((share, one.is_open))
 
     def drawn(self, seed: float) -> Drawing:
-        """As it is in one future."""
+        """A drawing for one future."""
         curves: dict[tuple[object, ...], _Curve | None] = {}
 
         def curve(kind: tuple[object, ...]) -> _Curve | None:
@@ -78,7 +78,7 @@ class Uses:
 
 
 class _Curve:
-    """Shares in order, and how much of the kind uses more than each."""
+    """Sorted shares, and how much of the kind uses more than each."""
 
     def __init__(self, members: Sequence[tuple[float, bool]]) -> None:
         ordered = sorted(members)
@@ -90,11 +90,11 @@ class _Curve:
             self._staying.append(-staying)
 
     def beyond(self, after: float) -> int:
-        """How many used more."""
+        """Number of members that used more."""
         return len(self._shares) - bisect_right(self._shares, after)
 
     def at(self, after: float, luck: float) -> float:
-        """The share used by those of them of whom the part `luck` uses less; all, where nobody ended so late."""
+        """The `luck`-quantile of the shares used beyond `after`; all of the time if no member ended so late."""
         first = bisect_right(self._shares, after)
         staying = -self._staying[first - 1] if first else 1.0
         place = bisect_left(self._staying, -staying * (1 - luck) - 1e-12, first)
@@ -110,7 +110,7 @@ def _stretch(members: Sequence[tuple[float, bool]], seed: str) -> Sequence[tuple
 
 
 def _kinds(kind: Kind) -> Iterator[tuple[object, ...]]:
-    """The narrowest first. Lengths within a factor of two are alike: short ones end otherwise."""
+    """From narrowest to widest. Durations within a factor of two are alike."""
     slice_, shape, duration = kind
     length = (max(0, duration) // 60).bit_length()
     yield (slice_, shape, length)

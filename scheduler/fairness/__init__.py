@@ -1,1 +1,1 @@
-"""Who comes first."""
+"""The order of waiting requests."""

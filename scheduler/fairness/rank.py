@@ -1,8 +1,8 @@
-"""Who comes first: the total order in which waiting requests are served.
+"""The rank: the total order in which waiting requests are served.
 
-Effective priority first (what the request names, and what ageing adds within its band), then where an admin moved it,
-then the share its slice had used when it took its place, then the order among equals (shorter service, where the
-project wants it), then who filed first. The key breaks ties: the order is total.
+Effective priority first (the request's, raised by ageing within its band), then an admin's move, then the share that
+its slice had used when it took its place, then the order among equals (shorter service, if the project wants it),
+then the time of filing. The key breaks ties, so the order is total.
 
 Held by tests/scheduler/fairness/test_rank.py.
 """
@@ -23,11 +23,11 @@ Rank = tuple[int, int, int, int, int, str]
 
 HOUR = 3600
 BAND = 100
-"""Priorities of a band: low 1-100, medium 101-200, high 201-300."""
+"""Width of a priority band: low 1-100, medium 101-200, high 201-300."""
 
 
 class Ranked(Protocol):
-    """What the rank reads of a request; see `snapshot.Request` for what each means."""
+    """Fields of a request that the rank reads; see `snapshot.Request` for their meaning."""
 
     @property
     def key(self) -> str: ...
@@ -47,7 +47,7 @@ class Ranked(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RankInputs:
-    """The place of a request, without the request."""
+    """The fields of a request that determine its rank."""
 
     key: str
     priority: int
@@ -59,7 +59,7 @@ class RankInputs:
 
 
 def service_of(gpus: int, duration: int) -> int:
-    """So many GPUs for so many seconds, in whole GPU-hours: what differs by less is equal."""
+    """GPU-seconds in whole GPU-hours: smaller differences are ignored."""
     return round(gpus * duration / HOUR)
 
 
@@ -81,7 +81,7 @@ def in_rank_order(requests: Iterable[Request]) -> list[Request]:
 
 
 def rank_order(numbers: NDArray[np.int64], keys: Sequence[str]) -> NDArray[np.int64]:
-    """The same order for many at once, as places: `numbers` has a row for each, as `RankInputs` has its fields."""
+    """The same order for many requests at once, as positions: `numbers` has a row each, with `RankInputs`'s fields."""
     priority, boost, move, share, service, filed_at = numbers.T
     columns = [-(priority + boost), -move, share, service, filed_at]
     telling = [column for column in columns if column.size and (column != column[0]).any()]
@@ -98,21 +98,21 @@ def rank_order(numbers: NDArray[np.int64], keys: Sequence[str]) -> NDArray[np.in
 
 
 def band(priority: int) -> int:
-    """0 low, 1 medium, 2 high; a priority beyond 1..300 (bare engine only) has a band of its own kind."""
+    """0 low, 1 medium, 2 high; a priority outside 1..300 (bare engine only) has a band of its own."""
     return (priority - 1) // BAND
 
 
 def room_in_band(priority: int) -> int:
-    """How much may be added to this priority before its band ends."""
+    """How much this priority can be raised within its band."""
     return (band(priority) + 1) * BAND - priority
 
 
 def overtaking(before: Mapping[str, Rank], after: Mapping[str, Rank]) -> frozenset[str]:
-    """Who is behind somebody in `before` and ahead of them in `after`, both being in both. O(n log n)."""
+    """Requests in both orders that overtook another one between `before` and `after`. O(n log n)."""
     common = sorted(before.keys() & after.keys(), key=before.__getitem__)
     places = {key: place for place, key in enumerate(common)}
     found, foremost = set[str](), len(places)
-    # From the last on: who stood behind somebody that is behind him now has overtaken them.
+    # From the last on: a request behind another that is behind it now has been overtaken.
     for key in sorted(common, key=after.__getitem__, reverse=True):
         if places[key] > foremost:
             found.add(key)
@@ -121,7 +121,7 @@ def overtaking(before: Mapping[str, Rank], after: Mapping[str, Rank]) -> frozens
 
 
 def mover(key: str, moved: Collection[str], before: Mapping[str, Rank], after: Mapping[str, Rank]) -> str:
-    """Whose move put `key` ahead of others: its own, or that of the first of `moved` that it has overtaken."""
+    """The moved request that put `key` ahead of others: itself, or the first of `moved` that it has overtaken."""
     if key in moved:
         return key
     there = sorted(other for other in moved if other in before and other in after)

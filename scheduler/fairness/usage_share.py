@@ -1,11 +1,11 @@
-"""What a slice used, and what share of the fleet that is beside its weight. Pure.
+"""What a slice used, relative to its weight. Pure.
 
-A share is a whole number of steps, so that slices about as well served are equal and the next word of the rank
-decides. What it is made of is read once, when a request takes its place in the queue; as everything that was used, it
-decays from then on, so that requests filed at different times compare as they stand now.
+A share is a whole number of steps, so that slices served about equally compare equal and the next criterion of the
+rank decides. Its inputs are read once, when a request takes its place in the queue, and decay from then on like all
+use, so that requests filed at different times are comparable.
 
-Held by tests/scheduler/fairness/test_usage_share.py: what is used counts half after a half-life, however it is cut into
-pieces; on a saturated fleet slices get what their weights say.
+Held by tests/scheduler/fairness/test_usage_share.py: use counts half after a half-life, however it is split; on a
+saturated fleet slices get what their weights say.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ HOUR = 3600
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What a request of a slice holds once it runs, as far as fairness goes; `key` breaks ties of `filed_at`."""
+    """What a request will hold, for fairness; `key` breaks ties of `filed_at`."""
 
     key: str
     filed_at: int
@@ -28,13 +28,13 @@ class Demand:
 
     @property
     def gpu_hours(self) -> float:
-        """All its GPUs for all its time."""
+        """All its GPUs for its whole duration."""
         return self.gpus * self.duration / HOUR
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """By what use is measured: a slice's weight, GPU-hours of a step, seconds after which use counts half."""
+    """Units of use: the slice's weight, GPU-hours per step, and the half-life in seconds."""
 
     weight: float
     step: int
@@ -42,12 +42,12 @@ class Scale:
 
 
 def decayed(gpu_hours: float, age_s: float, half_life_s: float) -> float:
-    """What is left of GPU-hours that were counted `age_s` ago: half after each half-life."""
+    """The rest of GPU-hours counted `age_s` ago: half after each half-life."""
     return gpu_hours * math.exp2(-max(0.0, age_s) / half_life_s)
 
 
 def used(gpus: float, begin: float, end: float, at: float, half_life_s: float) -> float:
-    """GPU-hours of so many GPUs on [begin, end), each instant decayed until `at`, which is not before `end`.
+    """GPU-hours of `gpus` GPUs on [begin, end), each instant decayed until `at`, which is not before `end`.
 
     The integral of gpus x 2^(-(at - t) / half-life) over [begin, end), in hours.
     """
@@ -58,20 +58,20 @@ def used(gpus: float, begin: float, end: float, at: float, half_life_s: float) -
 
 
 def of_lease(gpus: float, begin: float, end: float, at: float, half_life_s: float) -> float:
-    """What a lease on [begin, end) counts at `at`: what it used by then, decayed, and all that it has yet to use."""
+    """What a lease on [begin, end) counts at `at`: its use until then, decayed, plus all of its remaining time."""
     until = min(max(at, begin), end)
     return used(gpus, begin, until, at, half_life_s) + gpus * (end - until) / HOUR
 
 
 def share(used_h: float, ahead_h: float, waited_s: float, scale: Scale) -> int:
-    """Whole steps of use over weight, of a request that has waited so long since its place was read."""
+    """Whole steps of use over weight, `waited_s` after the request took its place."""
     return math.floor(counted(used_h, ahead_h, waited_s, scale.half_life_s) / scale.weight / scale.step)
 
 
 def counted(used_h: float, ahead_h: float, waited_s: float, half_life_s: float) -> float:
-    """GPU-hours that count for a request that has waited so long since its place was read.
+    """GPU-hours that count for a request `waited_s` after it took its place.
 
-    What its slice had used decays on; what its own requests before it hold is taken as used evenly over the wait, so
+    The slice's earlier use decays on; what its own earlier requests will hold counts as used evenly over the wait, so
     that long and short queues compare: the mean of 2^(-t / half-life) for t in [0, waited).
     """
     x = max(0.0, waited_s) * math.log(2) / half_life_s
@@ -80,7 +80,7 @@ def counted(used_h: float, ahead_h: float, waited_s: float, half_life_s: float) 
 
 
 def ahead(waiting: Iterable[Demand]) -> Iterator[tuple[str, float]]:
-    """For each request of one slice that waits, by key, the GPU-hours of those filed before it."""
+    """For each waiting request of one slice, by key, the GPU-hours of those filed before it."""
     before = 0.0
     for request in sorted(waiting, key=lambda asked: (asked.filed_at, asked.key)):
         yield request.key, before

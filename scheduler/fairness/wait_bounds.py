@@ -1,13 +1,13 @@
-"""What bounds a wait: ageing, promises that were displaced too often, and a multiple of first come, first served. Pure.
+"""Bounds on waits: ageing, protection of often displaced promises, and a multiple of first come, first served. Pure.
 
-Nothing here moves a promise by itself: ageing and protection say who gives way when somebody needs room, and a bound
-keeps requests of one band that were filed later from pushing one too far.
+Nothing here moves a promise by itself: ageing and protection decide which request gives way, and a bound keeps
+later-filed requests of one band from pushing one too far.
 
 Held by tests/scheduler/fairness/test_wait_bounds.py:
-  * time alone, whatever it adds to a priority, makes nobody later;
-  * a protected promise gives way to nobody of its band, but for an admin's move; where its slice may ask for less than
-    the last priority of the band, it stands no higher than that by protection alone, and equal bands still displace it;
-  * nobody is pushed past the bound by requests of the same band that were filed later.
+  * time alone, whatever it adds to a priority, delays no request;
+  * within its band a protected promise gives way only to an admin's move; if its slice may not ask for the last
+    priority of the band, protection alone raises it no higher, and equal bands still displace it;
+  * no request is pushed past its bound by later-filed requests of the same band.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from scheduler.snapshot import FOREVER, Plan, Request, Snapshot
 from schemas.documents.scheduling import Ageing
 
 PROTECTED = -1
-"""The share of a protected request: before all that slices can have."""
+"""The share of a protected request: ahead of every share that a slice can have."""
 ROUNDS = 8
-"""Plans made at most with more and more requests protected; then all that have a bound are, and one more is made."""
+"""Most plans made while more and more requests are protected; then all bounded ones are, for one last plan."""
 
 
 def aged(priority: int, waited_s: int, ageing: Ageing) -> int:
@@ -32,18 +32,18 @@ def aged(priority: int, waited_s: int, ageing: Ageing) -> int:
 
 
 def protected(request: Request) -> Request:
-    """The request at the head of its band, where only requests that are protected too and were filed before stand."""
+    """The request at the head of its band; only protected requests that were filed before come first."""
     return replace(request, boost=room_in_band(request.priority), share=PROTECTED, service=0)
 
 
 def latest(since: int, first_come: int, multiple: float) -> int:
-    """The instant past which no later request of its band may push one that waits since then, and that first come,
-    first served had started at `first_come`."""
+    """The instant past which later requests of its band may not push a request that waits since `since` and that first
+    come, first served would have started at `first_come`."""
     return since + int(multiple * max(0, first_come - since))
 
 
 def first_come(snapshot: Snapshot) -> Snapshot:
-    """The same world in which each band is served in the order of filing, and nothing is promised."""
+    """The same world with each band served in order of filing, and without promises."""
     requests = {key: _in_turn(request) for key, request in snapshot.requests.items()}
     return replace(snapshot, requests=requests)
 
@@ -63,9 +63,9 @@ def _in_turn(request: Request) -> Request:
 
 
 def within_bounds(snapshot: Snapshot, engine: Callable[[Snapshot], Plan]) -> Plan:
-    """The plan that `engine` makes, with everybody protected who would be pushed past their bound.
+    """The plan of `engine`, with all requests protected that would be pushed past their bound.
 
-    Each round protects at least one more; whoever would have pushed them waits behind.
+    Each round protects at least one more; the requests that would have pushed it wait behind it.
     """
     planned = engine(snapshot)
     spared = frozenset[str]()
@@ -81,7 +81,7 @@ def within_bounds(snapshot: Snapshot, engine: Callable[[Snapshot], Plan]) -> Pla
 
 
 def guarded(snapshot: Snapshot) -> Snapshot:
-    """The same world for a quote of what is not filed: whoever may not be pushed any further gives way to nobody of the
+    """The same world for a quote of a hypothetical request: requests at their bound do not give way within the
     band."""
     full = {
         key
@@ -121,7 +121,7 @@ def _promised(request: Request) -> int:
 
 
 def _is_pushed_by_later(snapshot: Snapshot, taken_by: Mapping[str, str], key: str) -> bool:
-    """Whether somebody of its band and filed after it began what took its room, or took part in it."""
+    """Whether a later-filed request of its band took its room, directly or through others."""
     request, link = snapshot.requests[key], taken_by.get(key)
     while link is not None:
         other = snapshot.requests[link]

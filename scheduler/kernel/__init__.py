@@ -1,10 +1,10 @@
-"""A compiled engine for large queues: the same plans as the plain one makes, a hundred times sooner.
+"""A compiled engine for large queues: the same plans as the plain one, a hundred times faster.
 
-Nothing here imports numba until a queue is worth it: loading takes half a second, and compiling (once for a machine) a
-minute. Who plans all day calls `warm` when nobody waits; `python -m scheduler.kernel` fills the cache of a
+numba is only imported for a queue that is worth it: loading takes half a second, and compiling (once per machine) a
+minute. A long-running process calls `warm` at an idle moment; `python -m scheduler.kernel` fills the cache of a
 machine or an image.
 
-Held by tests/scheduler/test_kernel.py: whichever engine plans, the plan is the same, and a small queue imports nothing.
+Held by tests/scheduler/test_kernel.py: both engines give the same plan, and a small queue imports nothing.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from scheduler.kernel import cache
 from scheduler.snapshot import Plan, Snapshot
 
 PER_REQUEST_S, PER_POOL_S = 40e-6, 10e-6
-"""What the plain engine takes for a request, and more for each pool that it may use, at least (docs/benchmarks.md)."""
+"""Least time of the plain engine per request, and per pool that it may use (docs/benchmarks.md)."""
 PAYS_S = 0.01
-"""Where the compiled engine is loaded, a plan that plainly takes longer than this is made with it: below, preparing
-its arrays costs as much as it saves."""
+"""Once loaded, the compiled engine makes plans that would take the plain one longer than this: below, preparing its
+arrays costs as much as it saves."""
 LOADING_S = 0.5
-"""Where it is kept on disk, loading it pays for one plan that plainly takes longer than this."""
+"""If it is cached on disk, loading it pays for one plan that would take longer than this."""
 COMPILING_S = 75.0
-"""Where it has to be compiled first, as much: then planning plainly would take even longer."""
+"""If it must be compiled first, the same: the plain engine would take even longer."""
 LONGEST = 1 << 40
-"""A duration, in seconds, up to which sums of many of them are whole numbers of 64 bits."""
+"""Longest duration in seconds for which sums fit 64 bits."""
 
 SAMPLE = 64
-"""Requests whose pools are counted to guess how many all have."""
+"""Requests whose pools are counted to estimate the total."""
 
 _lock = threading.Lock()
 _loaded: list[Callable[[Snapshot], Plan]] = []
 
 
 def engine_for(snapshot: Snapshot) -> Callable[[Snapshot], Plan] | None:
-    """The compiled engine, if this snapshot is worth it and can be numbered; otherwise None: plan it plainly."""
+    """The compiled engine, if this snapshot is worth it and can be converted; None: use the plain engine."""
     work = plain_seconds(snapshot)
     if work < PAYS_S or not _can_be_numbered(snapshot):
         return None
@@ -50,10 +50,10 @@ def engine_for(snapshot: Snapshot) -> Callable[[Snapshot], Plan] | None:
 
 
 def warm() -> Callable[[Snapshot], Plan]:
-    """Loads the compiled engine, and compiles it first where that was never done; later plans are made with it.
+    """Load the compiled engine, compiling it first if necessary; later plans use it.
 
-    Takes half a second, or a minute. Safe in any thread, but what is compiled holds others up: a process of
-    its own (`python -m scheduler.kernel`) before it does not.
+    Takes half a second, or a minute. Safe in any thread, but compiling blocks the others; run
+    `python -m scheduler.kernel` in a process of its own before to avoid that.
     """
     with _lock:
         if not _loaded:
@@ -65,7 +65,7 @@ def warm() -> Callable[[Snapshot], Plan]:
 
 
 def plain_seconds(snapshot: Snapshot) -> float:
-    """About how long the plain engine takes at least."""
+    """Approximate lower bound of the plain engine's time."""
     some = [len(request.pools) for request in islice(snapshot.requests.values(), SAMPLE)]
     pools = sum(some) / max(1, len(some))
     return len(snapshot.requests) * (PER_REQUEST_S + PER_POOL_S * pools)

@@ -1,4 +1,4 @@
-"""`python -m scheduler.kernel`: compiles the engine, so that it is on this machine's disk (or in this image)."""
+"""`python -m scheduler.kernel`: compiles the engine into the cache of this machine or image."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Where the compiled engine is kept on this machine, and whether it is there. Imports no numba.
+"""The on-disk cache of the compiled engine. Imports no numba.
 
-The folder's name follows from what machine code depends on: our sources, numba, Python and the processor; and from
-where our sources lie and since when, for numba takes back only what it compiled of the very same files. So what is
-found there always fits, and an upgrade or a second installation compiles into a folder of its own.
+The folder's name depends on everything that machine code depends on: our sources, numba, Python and the processor;
+and on path and time of our sources, because numba only reuses code compiled from the very same files. So the cache
+always matches, and an upgrade or a second installation compiles into a folder of its own.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 VARIABLE = "EGS_KERNEL_CACHE"
-"""Names another folder than the user's cache; an image that is built with the engine in it sets it."""
+"""Names another folder than the user's cache; set by an image that contains the compiled engine."""
 SOURCES = ("compilation", "displaced", "holders", "pools", "search", "shown", "slices", "steps", "timeline")
-"""The modules that are compiled."""
+"""The compiled modules."""
 COMPLETE = "complete"
-"""The file that says that all entries are compiled."""
+"""Marker file: all entries are compiled."""
 
 
 @cache
 def folder() -> Path | None:
-    """The folder for this very engine; None where no home says where caches belong."""
+    """The folder for this engine; None if no home directory is known."""
     base = os.environ.get(VARIABLE) or os.environ.get("XDG_CACHE_HOME")
     try:
         home = Path(base) if base else Path.home() / ".cache"
@@ -35,13 +35,13 @@ def folder() -> Path | None:
 
 
 def is_kept() -> bool:
-    """Whether loading is all that is left to do."""
+    """Whether the engine only needs to be loaded."""
     kept = folder()
     return kept is not None and (kept / COMPLETE).exists()
 
 
 def keep() -> None:
-    """Says that everything is compiled. Where nothing can be written, nothing is said."""
+    """Mark the cache as complete, if it is writable."""
     kept = folder()
     try:
         if kept is not None and kept.is_dir():
@@ -51,7 +51,7 @@ def keep() -> None:
 
 
 def is_installed() -> bool:
-    """Whether there is a compiler at all."""
+    """Whether numba is installed."""
     return bool(_version("numba"))
 
 
@@ -72,7 +72,7 @@ def _digest() -> str:
 
 
 def _processor() -> str:
-    """What code is compiled for: the model and what it can do."""
+    """The processor's model and features."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

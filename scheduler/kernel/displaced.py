@@ -1,9 +1,9 @@
-"""Who gives way to a request that needs room, compiled: `scheduler.choices.displacement`, answer for answer.
+"""Which requests give way to another, compiled: the same results as `scheduler.choices.displacement`.
 
-Of those of lower rank the lowest go, as few as needed: first the lowest that hold nodes where they are short, until
-they are not; then the highest of those return, if they are not needed after all. Where nodes are not all alike no
-instant is short alone: then whoever holds nodes of a group at an instant at which it has too few to be enough alone.
-All others that the plain engine lifts return, for with enough in one group it does not matter who has the rest.
+As few as needed of the lowest ranks go: first the lowest that hold nodes during a shortage, until there is none; then
+the highest of those return, if they are not needed after all. With unequal nodes no instant is short by itself: then
+those go that hold nodes of a group at an instant at which the group alone is too small. All others that the plain
+engine lifts return, because with enough nodes in one group the rest does not matter.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ RETURNED = -1
 
 
 class Scratch(NamedTuple):
-    """Where one look at a stretch of time is noted: who holds nodes there, and who goes."""
+    """Scratch space for one period: the requests that hold nodes, and those that go."""
 
     others: NDArray[np.int64]
     gone: NDArray[np.int64]
@@ -38,7 +38,7 @@ def hold_of(w: World, other: int) -> tuple[int, int]:
 
 @compiled
 def lift_those_in_the_way(w: World, h: Holders, t: Scratch, i: int, pool: int, start: int) -> int:
-    """Gives back the nodes of those that request `i` needs gone to stand there, and fills `t.gone`; their number."""
+    """Lift the requests in the way of request `i` and note them in `t.gone`; returns their number."""
     begin, end = hold_begin(w, pool, start), start + w.asked.duration[i] + w.pools.drain[pool]
     need, gone, count = w.asked.nodes[i], t.gone, 0
     enough = _enough_alone(w, pool, need, begin, end)
@@ -46,7 +46,7 @@ def lift_those_in_the_way(w: World, h: Holders, t: Scratch, i: int, pool: int, s
     left = gather(h, pool, low, high, i, t.others) if low < high else 0
     _heap(t.others, left)
     while low < high:
-        # Those passed over need not be looked at again: where nodes are short only ever becomes less.
+        # Those passed over need not be checked again: shortages only shrink.
         last, left = _next(t.others, left), left - 1
         if _is_to_blame(w, pool, enough, low, high, last):
             move_nodes(w, 0, last, 1)

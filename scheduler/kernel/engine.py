@@ -1,4 +1,4 @@
-"""The compiled engine: a snapshot in, the same plan out as `scheduler.plan` makes plainly. Imports numba."""
+"""The compiled engine: a snapshot in, the same plan as `scheduler.plan` out. Imports numba."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scheduler.kernel.placements import Displacements, Placed, Placements
 from scheduler.kernel.rows import NO_PROMISE, PROMISED_POOL, Rows, rows_of
 from scheduler.kernel.search import World
 from scheduler.kernel.state import world_of, write_shares
-from scheduler.kernel.steps import Outcome, Standing, compress, draw_lines, move_all, place, stand
+from scheduler.kernel.steps import Outcome, Promises, compress, draw_lines, move_all, place, stand
 from scheduler.reasons import no_place
 from scheduler.snapshot import Plan, Snapshot, Window
 
@@ -26,28 +26,28 @@ NOWHERE = -1
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A snapshot as arrays, with its lines drawn and nobody placed."""
+    """A snapshot as arrays, with lines drawn but no request placed."""
 
     snapshot: Snapshot
     rows: Rows
     fleet: Fleet
     world: World
-    promises: Standing
+    promises: Promises
     outcome: Outcome
     standing: bool
 
 
 def planned(snapshot: Snapshot) -> Plan:
-    """The whole future of `snapshot`."""
+    """The plan of `snapshot`."""
     prepared = prepare(snapshot)
     place_all(prepared)
     return _plan(prepared)
 
 
 def prepare(snapshot: Snapshot) -> Prepared:
-    """Everything that planning needs to know, numbered."""
+    """Convert the snapshot to arrays."""
     rows, fleet = rows_of(snapshot), fleet_of(snapshot)
-    # Without promises there is nobody of lower rank yet, and what higher ranks leave is all that is left.
+    # Without promises no lower rank is placed yet, so what higher ranks leave is all that is left.
     standing = any_promise(rows)
     world, promises = world_of(snapshot, rows, fleet, 2 if standing else 1)
     draw_lines(world.lines, 0, fleet.first, fleet.at, fleet.value)
@@ -71,7 +71,7 @@ def place_all(prepared: Prepared) -> None:
 
 
 def any_promise(rows: Rows) -> bool:
-    """Whether the plan begins with promises."""
+    """Whether the plan starts with promises."""
     return bool((rows.table[:, PROMISED_POOL] != NO_PROMISE).any())
 
 
@@ -85,7 +85,7 @@ def _stand(p: Prepared) -> None:
 
 
 def _rebind_to_fit(p: Prepared, i: int) -> bool:
-    """Those that stand already may change nodes, never times, to let one more stand."""
+    """Reservations may swap nodes, but not times, to let one more hold."""
     pool, spots = int(p.promises.pool[i]), p.world.spots
     there = np.append(np.flatnonzero(spots.pool == pool), i)
     starts = np.append(spots.start[there[:-1]], p.promises.start[i])
@@ -101,7 +101,7 @@ def _rebind_to_fit(p: Prepared, i: int) -> bool:
 
 
 def empty_calendar(fleet: Fleet, pool: int, now: int) -> PoolCalendar:
-    """The pool with its leases and what is withheld, as the plain engine has it."""
+    """The pool with its leases and withheld nodes, as in the plain engine."""
     calendar = PoolCalendar(fleet.free[pool].stretches().values(), now)
     for kept in fleet.pools[pool].withheld:
         if kept.end > max(kept.begin, now):

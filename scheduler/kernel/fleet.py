@@ -1,7 +1,7 @@
-"""Pools as lines: when how many of their nodes are free, from windows and leases. Imports no numba.
+"""Pools as lines: how many nodes are free when, from windows and leases. Imports no numba.
 
-Nodes that have the same windows and the same leases have the same free time, so it is worked out once for each kind
-of node: a fleet of ten thousand nodes has a few hundred kinds.
+Nodes with equal windows and leases have the same free time, so it is computed once per kind of node: a fleet of ten
+thousand nodes has a few hundred kinds.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class FreeTime:
     kind: Sequence[int]  # of each node, in the pool's order
 
     def stretches(self) -> dict[str, tuple[Window, ...]]:
-        """By name, as `scheduler.calendars.stretches.free_stretches` has it."""
+        """By name, as in `scheduler.calendars.stretches.free_stretches`."""
         return {name: self.kinds[kind] for name, kind in zip(self.pool.nodes, self.kind, strict=True)}
 
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """All pools of a snapshot, in its order: the lines of each (see `scheduler.kernel.pools`), and their steps."""
+    """All pools of a snapshot in order: the lines of each (see `scheduler.kernel.pools`), and their steps."""
 
     keys: Sequence[PoolKey]
     pools: Sequence[Pool]
@@ -47,11 +47,11 @@ class Fleet:
     value: Ints
 
     def is_uniform(self, pool: int) -> bool:
-        """All free time ends together."""
+        """Whether all free time ends together."""
         return bool(self.groups[pool] == 1)
 
     def group_lines(self, pool: int) -> dict[int, int]:
-        """The line of each group of a pool whose nodes differ, by the group's end."""
+        """The line of each group of a pool with unequal nodes, by the group's end."""
         first = int(self.base[pool]) + 1
         return {int(self.ends[line]): line for line in range(first, first + int(self.groups[pool]))}
 
@@ -66,7 +66,7 @@ class _Drawing:
     value: list[Ints] = field(default_factory=list)
 
     def line(self, changes: Mapping[int, int], end: int, since: int) -> None:
-        """One more line, with these changes at instants; the first of them is its origin."""
+        """Add a line with these changes at instants; the first is its origin."""
         instants = sorted(changes)
         self.at.append(np.array(instants, dtype=np.int64))
         self.value.append(np.array([changes[at] for at in instants], dtype=np.int64).cumsum())
@@ -75,7 +75,7 @@ class _Drawing:
 
 
 def fleet_of(snapshot: Snapshot) -> Fleet:
-    """Holds the snapshot's leases and nothing else."""
+    """Pools with the snapshot's leases only."""
     by_pool, drawing = leases_by_pool(snapshot.leases), _Drawing()
     free = [free_time(pool, by_pool.get(key, ()), snapshot.now) for key, pool in snapshot.pools.items()]
     for times in free:
@@ -116,7 +116,7 @@ def free_time(pool: Pool, leases: Iterable[Lease], now: int) -> FreeTime:
 
 
 def _draw(drawing: _Drawing, free: FreeTime, now: int) -> None:
-    """The lines of a pool: one for each end of free time, and before those, if they are several, one for all."""
+    """The lines of a pool: one per end of free time, preceded by their sum if there are several."""
     ends = _by_end(free)
     withheld = _withheld(free.pool, now)
     everything = {now: 0}
@@ -140,7 +140,7 @@ def _draw(drawing: _Drawing, free: FreeTime, now: int) -> None:
 
 
 def _by_end(free: FreeTime) -> dict[int, dict[int, int]]:
-    """How many stretches begin when, by their end."""
+    """Number of stretches by end and begin."""
     ends: dict[int, dict[int, int]] = {FOREVER: {}}
     for windows, count in zip(free.kinds, np.bincount(free.kind).tolist() if free.kind else (), strict=True):
         for window in windows:

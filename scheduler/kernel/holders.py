@@ -1,4 +1,4 @@
-"""Who holds nodes of a pool during some stretch, compiled: reservations by the begin of their holds.
+"""Which requests hold nodes of a pool in a period, compiled: reservations by the begin of their holds.
 
 They lie in blocks, as the steps of lines do, with the last end of each block, so that most are passed by.
 """
@@ -34,7 +34,7 @@ class Holders(NamedTuple):
 
 
 def holders(pools: int, requests: int, puts: int) -> Holders:
-    """Room for so many; `puts` is how often somebody is put there at most, in all."""
+    """Space for this many; `puts` is the total number of puts at most."""
     blocks = pools + 2 * (puts // SIZE) + 8
     rows = 2 * (requests // SIZE) + 2 * (puts // SIZE) + 8
     return Holders(
@@ -140,7 +140,7 @@ def remove(h: Holders, pool: int, begin: int, who: int) -> None:
 
 @compiled
 def gather(h: Holders, pool: int, begin: int, end: int, after: int, found: NDArray[np.int64]) -> int:
-    """Those ranked after `after` that hold nodes at some time of [begin, end), in no order; how many they are."""
+    """Requests ranked after `after` that hold nodes at any time of [begin, end), unordered; returns their number."""
     count = 0
     # What reaches beyond `begin` began within the longest hold before it.
     for row in range(_row_of(h, pool, begin - h.longest[pool]), h.length[pool]):

@@ -1,7 +1,7 @@
-"""Placements that become objects when somebody asks for them. Imports no numba.
+"""Placements that become objects on access. Imports no numba.
 
-A plan of a hundred thousand requests is two arrays; most of its readers look at a few placements, and each object
-made is time that the next answer waits.
+A plan of a hundred thousand requests is two arrays; most readers look at a few placements, and creating all objects
+would delay the next answer.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Ints = NDArray[np.int64]
 
 
 class Shared(Protocol):
-    """The shares of requests, as `scheduler.kernel.pools.Shares` has them."""
+    """The shares of requests, as in `scheduler.kernel.pools.Shares`."""
 
     @property
     def first(self) -> Ints: ...
@@ -36,7 +36,7 @@ class Shared(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A plan as arrays, by rank: each request's pool (-1: it has no start), its start, and where its nodes are from."""
+    """A plan as arrays, by rank: each request's pool (-1: no start), its start, and the groups of its nodes."""
 
     rows: Rows
     fleet: Fleet
@@ -47,12 +47,12 @@ class Placed:
 
 
 class Displacements(Sequence[Displaced]):
-    """Who gave way to whom, in order; equal to a tuple of the same."""
+    """Which request gave way to which, in order; equals a tuple of the same."""
 
     __slots__ = ("_keys", "_who", "_whom")
 
     def __init__(self, keys: Sequence[str], who: Ints, whom: Ints) -> None:
-        """`who` and `whom` are places among the keys; `whom` is -1 where a promise could not hold any more."""
+        """`who` and `whom` are indices of keys; `whom` is -1 if a promise could not hold any more."""
         self._keys, self._who, self._whom = keys, who, whom
 
     def __len__(self) -> int:
@@ -83,7 +83,7 @@ class Displacements(Sequence[Displaced]):
 
 
 class Placements(Mapping[str, Placement]):
-    """By request, in rank order; equal to a dictionary of the same."""
+    """By request, in rank order; equals a dict of the same."""
 
     __slots__ = ("_bound", "_made", "_numbers", "placed")
 
@@ -125,7 +125,7 @@ class Placements(Mapping[str, Placement]):
         return known
 
     def _bound_in(self, number: int) -> dict[str, tuple[str, ...]]:
-        """Names of nodes with calendars of their own; they are given to a whole pool at once."""
+        """Names of nodes with calendars of their own; assigned for a whole pool at once."""
         if self.placed.fleet.is_uniform(number):
             return {}
         if number not in self._bound:

@@ -1,4 +1,4 @@
-"""Free nodes of pools, compiled: `scheduler.calendars.calendar.PoolCalendar` over lines, answer for answer.
+"""Free nodes of pools, compiled: the same results as `scheduler.calendars.calendar.PoolCalendar`, over lines.
 
 A pool whose free time all ends together is one line. Any other has a line for each end at which some of its time
 ends, the last for nodes that stay, and before them one for all together: what is not free in sum is not free for a
@@ -17,7 +17,7 @@ from scheduler.kernel.timeline import NEVER, Lines, add, after_instant, first_be
 
 
 class Pools(NamedTuple):
-    """By pool: its first line and how many groups it has. By line: the group's end, and since when it has any time.
+    """By pool: its first line and number of groups. By line: the group's end, and when it first has free time.
 
     `width` is the number of lines of a side; lines of the second side follow those of the first.
     """
@@ -32,7 +32,7 @@ class Pools(NamedTuple):
 
 
 class Shares(NamedTuple):
-    """By request: where its shares begin, how many they are, and of each the group's line and the nodes."""
+    """By request: where its shares begin, their number, and the group's line and nodes of each."""
 
     first: NDArray[np.int64]
     count: NDArray[np.int64]
@@ -57,7 +57,7 @@ def room(a: Lines, p: Pools, side: int, pool: int, begin: int, end: int) -> int:
 
 @compiled
 def has_room(a: Lines, p: Pools, pool: int, nodes: int, begin: int, end: int) -> bool:
-    """So many are free on all of [begin, end), on the first side; where they are not, that shows early."""
+    """Whether that many are free on all of [begin, end), on the first side; returns early if not."""
     if first_below(a, p.base[pool], nodes, begin, end) != NEVER:
         return False
     return p.groups[pool] == 1 or room(a, p, 0, pool, begin, end) >= nodes
@@ -76,7 +76,7 @@ def earliest(
         begin = first_gap(a, line, nodes, length, after, before)
         if begin == NEVER or room(a, p, side, pool, begin, begin + length) >= nodes:
             return begin
-        if begin + length > last:  # only nodes that stay are left to count
+        if begin + length > last:  # only lasting nodes are left to count
             return first_gap(a, line + groups, nodes, length, begin, before)
         after = after_instant(a, line, begin)
 
@@ -85,7 +85,7 @@ def earliest(
 def take(
     a: Lines, p: Pools, side: int, pool: int, begin: int, end: int, nodes: int, i: int, s: Shares, w: Shares
 ) -> None:
-    """Takes free nodes for request `i` and notes in `s` from which groups: those of `w` first, then soonest ends."""
+    """Take free nodes for request `i` and note their groups in `s`: those of `w` first, then soonest ends."""
     if p.groups[pool] > 1:
         _share_out(a, p, side, pool, begin, end, nodes, i, s, w)
     else:
@@ -97,7 +97,7 @@ def take(
 def shift(
     a: Lines, p: Pools, side: int, pool: int, begin: int, end: int, nodes: int, i: int, s: Shares, sign: int
 ) -> None:
-    """Gives back what request `i` holds, or takes it, as its shares say."""
+    """Give back or take what request `i` holds, according to its shares."""
     offset, first = side * p.width, s.first[i]
     add(a, offset + p.base[pool], begin, end, sign * nodes)
     for share in range(first, first + s.count[i]):
@@ -125,7 +125,7 @@ def _share_out(
 
 @compiled
 def _give(s: Shares, i: int, group: int, most: int, free: int) -> int:
-    """Adds up to `most` of a group with so many free ones to the shares, which stay in order; how many it were."""
+    """Add up to `most` nodes of a group with `free` free ones to the sorted shares; returns their number."""
     first, count = s.first[i], s.count[i]
     place = first
     while place < first + count and s.group[place] < group:

@@ -1,7 +1,7 @@
-"""Requests as rows of whole numbers, so that planning need not look at objects again. Imports no numba.
+"""Requests as rows of integers, so that planning need not read objects again. Imports no numba.
 
-What was read of a request is remembered by its identity: of a snapshot that differs from the last one in one request,
-one is read. Requests are frozen, so what was read stays true; only the rows of the last snapshot are kept.
+Rows are cached by the identity of the (frozen) requests: for a snapshot that differs in one request, one is read. Only
+the rows of the last snapshot are kept.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ _NUMBERS = (
 (NODES, DURATION, NOT_BEFORE, MOVABLE, MAY_DISPLACE) = range(5)
 RANK = slice(5, 11)
 SLICE, POOLS, PROMISED_POOL, PROMISED_START, FALLBACK = range(11, 16)
-"""Columns. The last five are numbers of names: see `Names`; -1 is none."""
+"""Columns. The last five are numbers of names, see `Names`; -1 is none."""
 ELSEWHERE, NO_PROMISE = -1, -2
-"""Instead of a pool's number: it is no pool of the snapshot; there is no promise."""
+"""Instead of a pool's number: not a pool of the snapshot; no promise."""
 WIDTH = 16
 
 
 class _Numbers(dict[PoolKey, int]):
-    """Pools' numbers; what is no pool of the snapshot is elsewhere."""
+    """Numbers of pools; a pool outside the snapshot is ELSEWHERE."""
 
     def __missing__(self, key: PoolKey) -> int:
         return ELSEWHERE
 
 
 class Names:
-    """Numbers for what rows name: slices, the lists of pools that requests may use, and what they fall back on."""
+    """Numbers for the names in rows: slices, lists of pools, and fallbacks."""
 
     def __init__(self, pools: Sequence[PoolKey]) -> None:
         self.pools = _Numbers((key, number) for number, key in enumerate(pools))
@@ -78,7 +78,7 @@ class Names:
         return NO_PROMISE if request.promise is None else self.pools[request.promise.pool]
 
     def fallback(self, request: Request) -> int:
-        """The number of what it falls back on."""
+        """The number of its fallbacks."""
         if not request.fallback:
             return -1
         self.fallbacks.append(request.fallback)
@@ -97,7 +97,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class _Memory:
-    """The rows of the last snapshot, by the identity of requests (which are held, so that it stays theirs)."""
+    """The rows of the last snapshot, by identity of the requests (which are kept alive, so that ids stay valid)."""
 
     names: Names
     requests: list[Request]
@@ -121,7 +121,7 @@ def rows_of(snapshot: Snapshot) -> Rows:
 
 
 def forget_rows() -> None:
-    """As if nothing had been planned yet in this process."""
+    """Forget the cached rows."""
     with _lock:
         _memory.clear()
 
@@ -141,12 +141,12 @@ def _table(pools: tuple[PoolKey, ...], requests: list[Request]) -> tuple[Names, 
 
 
 def _outgrown(names: Names, requests: int) -> bool:
-    """What is named no longer is most of what is remembered."""
+    """Whether most of the cached names are not used any more."""
     return max(len(names.slices), len(names.lists), len(names.fallbacks)) > 2 * requests + 1000
 
 
 def _read_fresh(last: _Memory, requests: list[Request], ids: Ints) -> Ints:
-    """Rows of those that were not there the last time are read, the others copied."""
+    """Read the rows of new requests, copy the others."""
     table = np.empty((len(requests), WIDTH), dtype=np.int64)
     if not last.ids.size:
         return _read(last.names, requests)

@@ -1,4 +1,4 @@
-"""Where a request may start, compiled: `scheduler.calendars.board.Board`, answer for answer.
+"""Where a request may start, compiled: the same results as `scheduler.calendars.board.Board`.
 
 There are two sides: 0 is the board with everybody on it, 1 has leases and those of higher rank only.
 """
@@ -18,7 +18,7 @@ from scheduler.kernel.timeline import FOREVER, NEVER, Lines
 
 
 class RequestArrays(NamedTuple):
-    """What is asked for, by rank. `first` says where the pools of each begin in `pool` and `since`."""
+    """The waiting requests, by rank. `first` says where the pools of each begin in `pool` and `since`."""
 
     nodes: NDArray[np.int64]
     duration: NDArray[np.int64]
@@ -34,14 +34,14 @@ class RequestArrays(NamedTuple):
 
 
 class Spots(NamedTuple):
-    """Where each stands now: its pool, -1 for nowhere, and its start."""
+    """Where each request is placed: its pool (-1: nowhere) and its start."""
 
     pool: NDArray[np.int64]
     start: NDArray[np.int64]
 
 
 class World(NamedTuple):
-    """All that planning changes and looks at; `least` is where candidates of one search are noted."""
+    """All state of a plan; `least` is scratch space for the candidates of one search."""
 
     lines: Lines
     pools: Pools
@@ -57,19 +57,19 @@ class World(NamedTuple):
 
 @compiled
 def hold_begin(w: World, pool: int, start: int) -> int:
-    """Since when nodes are held for a start; one that is nearer than preparation takes, from now on."""
+    """When the hold for a start begins; if the start is nearer than the preparation time, now."""
     return max(w.shown.now, start - w.pools.prepare[pool])
 
 
 @compiled
 def floor(w: World, i: int, pool: int) -> int:
-    """No start of the request in this pool is earlier, whatever is free."""
+    """The earliest possible start of the request in this pool, whatever is free."""
     return max(w.shown.now + w.pools.prepare[pool], w.asked.wish[i])
 
 
 @compiled
 def put(w: World, side: int, i: int, pool: int, start: int, wanted: Shares) -> None:
-    """Takes free nodes and the slice."""
+    """Take free nodes and the slice."""
     begin, end = hold_begin(w, pool, start), start + w.asked.duration[i]
     take(
         w.lines,
@@ -89,7 +89,7 @@ def put(w: World, side: int, i: int, pool: int, start: int, wanted: Shares) -> N
 
 @compiled
 def move_nodes(w: World, side: int, i: int, sign: int) -> None:
-    """Takes exactly the nodes that the spot says, or gives them back."""
+    """Take exactly the nodes of the spot, or give them back."""
     pool, start = w.spots.pool[i], w.spots.start[i]
     end = start + w.asked.duration[i] + w.pools.drain[pool]
     begin = hold_begin(w, pool, start)
@@ -98,7 +98,7 @@ def move_nodes(w: World, side: int, i: int, sign: int) -> None:
 
 @compiled
 def copy_above(w: World, i: int) -> None:
-    """Puts a request on the second side as it stands on the first."""
+    """Put a request on the second side as it is on the first."""
     move_nodes(w, 1, i, -1)
     start = w.spots.start[i]
     occupy(w.slices, 1, w.asked.slice[i], start, start + w.asked.duration[i], i)
@@ -106,14 +106,14 @@ def copy_above(w: World, i: int) -> None:
 
 @compiled
 def take_out(w: World, i: int) -> None:
-    """Gives back what the request holds, on the first side."""
+    """Give back what the request holds, on the first side."""
     move_nodes(w, 0, i, 1)
     leave(w, i)
 
 
 @compiled
 def leave(w: World, i: int) -> None:
-    """The request, whose nodes are given back, stands nowhere any more."""
+    """The request, whose nodes were given back, is nowhere now."""
     vacate(w.slices, 0, w.asked.slice[i], w.spots.start[i])
     w.shown.forgotten[w.spots.pool[i]] = True
     w.spots.pool[i] = -1
@@ -121,20 +121,20 @@ def leave(w: World, i: int) -> None:
 
 @compiled
 def nodes_free(w: World, i: int, pool: int, start: int) -> bool:
-    """Enough nodes are free on the first side for the whole hold."""
+    """Whether enough nodes are free on the first side for the whole hold."""
     end = start + w.asked.duration[i] + w.pools.drain[pool]
     return has_room(w.lines, w.pools, pool, w.asked.nodes[i], hold_begin(w, pool, start), end)
 
 
 @compiled
 def slice_free(w: World, i: int, start: int) -> bool:
-    """No other request of the slice runs meanwhile, on the first side."""
+    """Whether no other request of the slice runs at that time, on the first side."""
     return is_free(w.slices, 0, w.asked.slice[i], start, start + w.asked.duration[i])
 
 
 @compiled
 def note_candidates(w: World, side: int, i: int) -> None:
-    """What is known of each of the request's pools: no start before it is possible."""
+    """Note the bound of each of the request's pools: no start before it is possible."""
     first, marks = w.asked.first[i], w.asked.below[i]
     for k in range(w.asked.first[i + 1] - first):
         pool = w.asked.pool[first + k]
@@ -143,14 +143,14 @@ def note_candidates(w: World, side: int, i: int) -> None:
 
 @compiled
 def earliest_spot(w: World, side: int, i: int) -> tuple[int, int]:
-    """The earliest (pool, start) among the request's pools; (-1, NEVER) where none has room ever."""
+    """The earliest (pool, start) among the request's pools; (-1, NEVER) if none ever has room."""
     note_candidates(w, side, i)
     return search(w, side, i, -1, NEVER)
 
 
 @compiled
 def search(w: World, side: int, i: int, place: int, start: int) -> tuple[int, int]:
-    """The best of the candidates noted, the least held back first; with a `place`, what is better than it."""
+    """The best of the noted candidates, held back least first; with a `place`, only what is better."""
     first = w.asked.first[i]
     count = w.asked.first[i + 1] - first
     falls_back = w.asked.falls_back[i]
@@ -176,7 +176,7 @@ def search(w: World, side: int, i: int, place: int, start: int) -> tuple[int, in
 
 @compiled
 def _next(w: World, first: int, count: int, falls_back: bool) -> int:
-    """The candidate to search next: of the least held back the one that may be earliest, in the request's order."""
+    """The candidate to search next: of those held back least the one that may be earliest, in the request's order."""
     this = 0
     for k in range(1, count):
         if w.least[k] < w.least[this]:
@@ -195,7 +195,7 @@ def _next(w: World, first: int, count: int, falls_back: bool) -> int:
 
 @compiled
 def limit(w: World, i: int, place: int, start: int, since: int) -> int:
-    """Before which instant a start in a pool held back until `since` is better than the one at `place`."""
+    """The instant before which a start in a pool held back until `since` is better than the one at `place`."""
     if place < 0:
         return FOREVER
     own = held_back_until(w, i, place)
@@ -206,7 +206,7 @@ def limit(w: World, i: int, place: int, start: int, since: int) -> int:
 
 @compiled
 def held_back_until(w: World, i: int, pool: int) -> int:
-    """The request does not use this pool as long as others give a start by this instant."""
+    """The instant until which the request does not use this pool if others give a start."""
     for k in range(w.asked.first[i], w.asked.first[i + 1] if w.asked.falls_back[i] else 0):
         if w.asked.pool[k] == pool:
             return w.asked.since[k]
@@ -218,7 +218,7 @@ def _earliest_in(w: World, side: int, i: int, pool: int, least: int, before: int
     prepare, slice_ = w.pools.prepare[pool], w.asked.slice[i]
     nodes, duration = w.asked.nodes[i], w.asked.duration[i]
     length, until = duration + prepare + w.pools.drain[pool], before - prepare
-    # Looking past `before` costs little, and what it shows spares many others a search.
+    # Looking past `before` costs little, and its result saves many other searches.
     begin = earliest(w.lines, w.pools, side, pool, nodes, length, least - prepare, FOREVER)
     show(w.shown, side, pool, w.asked.above[i], begin)
     if begin >= until:
@@ -230,14 +230,14 @@ def _earliest_in(w: World, side: int, i: int, pool: int, least: int, before: int
         free_from = gap(w.slices, side, slice_, duration, start, before)
         if free_from == NEVER or free_from == start:
             return free_from
-        # The slice runs something else there: look again from where it is free.
+        # The slice is busy at that time: continue where it is free.
         begin = earliest(w.lines, w.pools, side, pool, nodes, length, free_from - prepare, until)
     return NEVER
 
 
 @compiled
 def advance(w: World, i: int) -> None:
-    """Moves the request to its earliest spot among all others; none is better: it stays."""
+    """Move the request to its earliest spot among all others, if there is a better one."""
     place, start = w.spots.pool[i], w.spots.start[i]
     first, found, own = w.asked.first[i], False, False
     note_candidates(w, 0, i)
@@ -251,7 +251,7 @@ def advance(w: World, i: int) -> None:
             found, own = True, own or pool == place
     if not found:
         return
-    # Its own nodes matter only where its own pool is searched.
+    # Its own nodes matter only when its own pool is searched.
     if own:
         move_nodes(w, 0, i, 1)
     vacate(w.slices, 0, w.asked.slice[i], start)
@@ -271,7 +271,7 @@ def advance(w: World, i: int) -> None:
 
 @compiled
 def _once_lifted(w: World, i: int, k: int) -> None:
-    """What is known of the request's own pool when its hold there is no longer counted."""
+    """The bound of the request's own pool without its own hold there."""
     pool, start = w.spots.pool[i], w.spots.start[i]
     least = floor(w, i, pool)
     if least >= start:
@@ -279,7 +279,7 @@ def _once_lifted(w: World, i: int, k: int) -> None:
     begin = hold_begin(w, pool, start)
     reach = start - (w.asked.duration[i] + w.pools.prepare[pool] + w.pools.drain[pool]) + 1
     if w.least[k] >= reach and room(w.lines, w.pools, 0, pool, begin - 1, begin) < w.asked.nodes[i]:
-        # All that is left are holds that lie over the instant before its own, and that one is full.
+        # The remaining holds cover the instant before its own, and that instant is full.
         show(w.shown, 0, pool, w.asked.above[i], begin)
         w.least[k] = start
     else:

@@ -1,4 +1,4 @@
-"""What searches have shown, compiled: `scheduler.calendars.bounds.Bounds` as one table for each side and pool.
+"""Search bounds, compiled: `scheduler.calendars.bounds.Bounds` as one table for each side and pool.
 
 Bounds only say where a search may begin, so that other marks than the plain engine's change no answer. Instants are
 kept as seconds since now, at most `FARTHEST`: a bound that is further away is as good as that.
@@ -16,7 +16,7 @@ from scheduler.kernel.timeline import Lines, gaps_around
 
 FARTHEST = (1 << 31) - 1
 WORTH = 4
-"""A bound is raised where that is worth this part of the least duration: searching a little more is the lesser cost."""
+"""Least gain of a bound, as a part of the least duration: below, searching a little more is cheaper."""
 
 
 class Shown(NamedTuple):
@@ -33,7 +33,7 @@ class Shown(NamedTuple):
 
 @compiled
 def known(b: Shown, side: int, pool: int, below: NDArray[np.int64]) -> int:
-    """No hold of a request with these marks below it begins before this."""
+    """Lower bound for the begin of a hold of a request with these marks below it."""
     s = b.sizes
     row = ((side * s[0] + pool) * s[1] + below[0]) * s[2] + below[1]
     return b.now + b.table[row * s[3] + below[2]]
@@ -41,7 +41,7 @@ def known(b: Shown, side: int, pool: int, below: NDArray[np.int64]) -> int:
 
 @compiled
 def show(b: Shown, side: int, pool: int, above: NDArray[np.int64], begin: int) -> None:
-    """A search for a request with these marks above it found no begin before this one."""
+    """Record that a search for a request with these marks above it found no begin before this one."""
     seconds, s = np.int32(min(begin - b.now, FARTHEST)), b.sizes
     if above[2] == s[3]:
         return
@@ -50,7 +50,7 @@ def show(b: Shown, side: int, pool: int, above: NDArray[np.int64], begin: int) -
         first = ((side * s[0] + pool) * s[1] + wish) * s[2]
         for row in range(first + above[1], first + s[2]):
             if b.table[row * s[3] + above[2]] >= seconds - slack:
-                break  # what is larger has a later bound mostly: there is nothing to add
+                break  # larger sizes mostly have a later bound already
             _raise(b.table[row * s[3] + above[2] : (row + 1) * s[3]], seconds)
 
 
@@ -68,7 +68,7 @@ def _lower(cells: NDArray[np.int32], most: np.int32) -> None:
 
 @compiled
 def give(b: Shown, a: Lines, line: int, pool: int, begin: int, end: int, margin: int) -> None:
-    """Room appeared on [begin, end) of the first side: whatever fits into the gaps around it may begin with them."""
+    """Room appeared on [begin, end) of the first side: requests that fit into the gaps around it may begin there."""
     s = b.sizes
     for nodes in range(s[2]):
         since, longest = gaps_around(a, line, b.nodes[nodes], begin, end)
@@ -83,7 +83,7 @@ def give(b: Shown, a: Lines, line: int, pool: int, begin: int, end: int, margin:
 
 @compiled
 def forget(b: Shown) -> None:
-    """Nothing is known any more of those pools where room appeared."""
+    """Forget the bounds of pools where room appeared."""
     size = b.sizes[1] * b.sizes[2] * b.sizes[3]
     for pool in range(b.sizes[0]):
         if b.forgotten[pool]:

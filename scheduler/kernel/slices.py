@@ -1,4 +1,4 @@
-"""When slices run something, compiled: disjoint stretches in order of time, of each slice on each side."""
+"""When slices are busy, compiled: disjoint, sorted stretches of each slice on each side."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from scheduler.kernel.compilation import compiled
 from scheduler.kernel.timeline import NEVER
 
 NOBODY = -1
-"""Who runs where a lease does: it never gives way."""
+"""Runner of a lease: it never gives way."""
 
 
 class Slices(NamedTuple):
-    """By slice: where its stretches begin; on each side: how many they are, their times, and whose they are."""
+    """By slice: where its stretches begin; on each side: their number, times and runners."""
 
     first: NDArray[np.int64]
     count: NDArray[np.int64]
@@ -40,7 +40,7 @@ def _place(s: Slices, side: int, slice_: int, instant: int) -> int:
 
 @compiled
 def is_free(s: Slices, side: int, slice_: int, begin: int, end: int) -> bool:
-    """Nothing runs on [begin, end)."""
+    """Whether nothing runs on [begin, end)."""
     if slice_ < 0:
         return True
     before = _place(s, side, slice_, end) - 1
@@ -73,7 +73,7 @@ def occupy(s: Slices, side: int, slice_: int, begin: int, end: int, who: int) ->
 
 @compiled
 def vacate(s: Slices, side: int, slice_: int, begin: int) -> None:
-    """What begins there runs no longer."""
+    """Remove the stretch that begins there."""
     if slice_ < 0:
         return
     s.count[side, slice_] -= 1

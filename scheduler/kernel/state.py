@@ -1,4 +1,4 @@
-"""The arrays that compiled planning works on, made from rows of requests and lines of pools. Decides nothing."""
+"""The arrays for compiled planning, made from rows of requests and lines of pools. Decides nothing."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from scheduler.kernel.rows import (
 from scheduler.kernel.search import RequestArrays, Spots, World
 from scheduler.kernel.shown import Shown
 from scheduler.kernel.slices import NOBODY, Slices
-from scheduler.kernel.steps import Standing
+from scheduler.kernel.steps import Promises
 from scheduler.kernel.timeline import SIZE, Lines, lines
 from scheduler.snapshot import FOREVER, Lease, Pool, Promise, Request, Snapshot, Window
 
 Ints = NDArray[np.int64]
 
 MOST = (8, 24, 384)
-"""Marks of wishes, nodes and durations for what searches have shown: more make bounds closer, and each dearer."""
+"""Marks of wishes, nodes and durations for search bounds: more make bounds tighter and costlier."""
 
 
 def asked_of(rows: Rows, fleet: Fleet, snapshot: Snapshot) -> tuple[RequestArrays, Sequence[Ints]]:
-    """What is asked for, by rank, of pools that are open; and the marks on the axes of what searches show."""
+    """The requests by rank, with pools that are open; and the marks of the axes for bounds."""
     table, now = rows.table, snapshot.now
     first, pool, since = _pools(rows, fleet)
     nodes, duration = table[:, NODES].copy(), table[:, DURATION].copy()
@@ -66,7 +66,7 @@ def asked_of(rows: Rows, fleet: Fleet, snapshot: Snapshot) -> tuple[RequestArray
 
 
 def _pools(rows: Rows, fleet: Fleet) -> tuple[Ints, Ints, Ints]:
-    """Of each request where its pools begin, which they are, and until when it is held back from each."""
+    """For each request the range of its pools, the pools, and until when it is held back from each."""
     ends, listed = np.array(rows.names.ends, dtype=np.int64), rows.table[:, POOLS]
     counts = np.diff(ends)[listed]
     first = np.append(0, counts.cumsum())
@@ -85,7 +85,7 @@ def _pools(rows: Rows, fleet: Fleet) -> tuple[Ints, Ints, Ints]:
 
 
 def _slices(rows: Rows, leases: Iterable[Lease]) -> Ints:
-    """Of each request its slice; -1 where it is alone there: then nobody is in its way."""
+    """The slice of each request; -1 if it is alone in it and cannot conflict."""
     numbers, slice_ = rows.names.slices, rows.table[:, SLICE]
     members = np.bincount(slice_ + 1, minlength=len(numbers) + 1)
     members[[numbers[lease.slice] + 1 for lease in leases if lease.slice in numbers]] += 1
@@ -94,7 +94,7 @@ def _slices(rows: Rows, leases: Iterable[Lease]) -> Ints:
 
 
 def _marks(values: Ints, most: int) -> Ints:
-    """The values, or where they are many, so many that are equally common, with the least."""
+    """The values, or if there are many, equally common ones including the least."""
     rising = np.sort(values)
     marks = rising[np.append(True, rising[1:] != rising[:-1])] if rising.size else rising
     if marks.size <= most:
@@ -103,14 +103,14 @@ def _marks(values: Ints, most: int) -> Ints:
 
 
 def _places(values: Ints, marks: Ints) -> tuple[Ints, Ints]:
-    """Of each value the last mark that is not above it, and the first that is not below."""
+    """For each value the index of the greatest mark <= value, and of the smallest mark >= value."""
     above = marks.searchsorted(values)
     there = marks[np.minimum(above, marks.size - 1)] if marks.size else values
     return above - (there != values), above
 
 
 def shown_of(marks: Sequence[Ints], pools: int, sides: int, now: int) -> Shown:
-    """Nothing is shown yet."""
+    """Empty bounds."""
     sizes = [pools, *(there.size for there in marks)]
     table = np.zeros(sides * int(np.prod(sizes)), dtype=np.int32)
     forgotten = np.zeros(pools, dtype=np.bool_)
@@ -118,16 +118,16 @@ def shown_of(marks: Sequence[Ints], pools: int, sides: int, now: int) -> Shown:
 
 
 def pools_of(fleet: Fleet) -> Pools:
-    """Of each pool its lines and its times."""
+    """Lines and times of each pool."""
     prepare = np.array([pool.prepare for pool in fleet.pools], dtype=np.int64)
     drain = np.array([pool.drain for pool in fleet.pools], dtype=np.int64)
     return Pools(fleet.base, fleet.groups, prepare, drain, fleet.ends, fleet.since, fleet.ends.size)
 
 
 def lines_of(fleet: Fleet, shares: Shares, sides: int) -> Lines:
-    """Room for all lines of all sides.
+    """Space for all lines of all sides.
 
-    A step is made at most twice for each line that a hold is taken from, and each request is put in step 1 or 2, again
+    A step is made at most twice per line that a hold is taken from, and each request is put in step 1 or 2, again
     when others change nodes, in step 3, and once on the other side.
     """
     touched = int(shares.first[-1]) + shares.count.size
@@ -135,7 +135,7 @@ def lines_of(fleet: Fleet, shares: Shares, sides: int) -> Lines:
 
 
 def shares_of(asked: RequestArrays, fleet: Fleet) -> Shares:
-    """Room for the shares of each request: none where all its pools have one group."""
+    """Space for the shares of each request: none if all its pools have one group."""
     groups = np.append(np.where(fleet.groups > 1, fleet.groups, 0), 0)
     most = np.zeros(asked.nodes.size, dtype=np.int64)
     if groups.any() and asked.pool.size:
@@ -145,7 +145,7 @@ def shares_of(asked: RequestArrays, fleet: Fleet) -> Shares:
 
 
 def empty_shares(first: Ints) -> Shares:
-    """None yet."""
+    """No shares yet."""
     size = int(first[-1])
     return Shares(
         first.astype(np.int64),
@@ -156,7 +156,7 @@ def empty_shares(first: Ints) -> Shares:
 
 
 def slices_of(rows: Rows, leases: Iterable[Lease], now: int, sides: int) -> Slices:
-    """When each slice runs a lease already, with room for all of its requests, on so many sides."""
+    """When each slice already runs a lease, with space for all of its requests, on that many sides."""
     numbers = rows.names.slices
     running: dict[int, list[tuple[int, int]]] = {}
     for lease in leases:
@@ -183,7 +183,7 @@ def slices_of(rows: Rows, leases: Iterable[Lease], now: int, sides: int) -> Slic
 
 
 def _joined(stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Disjoint, in order: leases of one slice may overlap."""
+    """Disjoint and sorted: leases of one slice may overlap."""
     found: list[tuple[int, int]] = []
     for begin, end in sorted(stretches):
         if found and begin <= found[-1][1]:
@@ -193,26 +193,26 @@ def _joined(stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return found
 
 
-def standing_of(snapshot: Snapshot, rows: Rows, asked: RequestArrays) -> Standing:
-    """Which promises may stand where they do, if room allows."""
+def standing_of(snapshot: Snapshot, rows: Rows, asked: RequestArrays) -> Promises:
+    """Which promises may hold, if there is room."""
     table = rows.table
     pool, start = table[:, PROMISED_POOL].copy(), table[:, PROMISED_START].copy()
     late = start < np.maximum(snapshot.now, table[:, NOT_BEFORE])
-    # Its own pools are those that are open and that it names; nowhere else may it stand.
+    # Only pools that are open and named by the request count.
     owner = np.repeat(np.arange(asked.nodes.size), np.diff(asked.first))
     own = np.zeros(asked.nodes.size, dtype=np.bool_)
     own[owner[asked.pool == pool[owner]]] = True
     standing = np.where(own & ~late & (pool >= 0), pool, ELSEWHERE)
-    return Standing(np.where(pool == NO_PROMISE, NO_PROMISE, standing), start)
+    return Promises(np.where(pool == NO_PROMISE, NO_PROMISE, standing), start)
 
 
-def wanted_of(rows: Rows, fleet: Fleet, standing: Standing, shares: Shares, now: int) -> Shares:
-    """From which groups promises were served, where nodes differ."""
+def wanted_of(rows: Rows, fleet: Fleet, standing: Promises, shares: Shares, now: int) -> Shares:
+    """The groups that served promises, for unequal nodes."""
     wanted = empty_shares(shares.first)
     for number in np.flatnonzero(fleet.groups > 1).tolist():
         lines_, stretches = fleet.group_lines(number), fleet.free[number].stretches()
         there = np.flatnonzero(standing.pool == number)
-        # Most are bound to nothing, and use nodes that stay.
+        # Most are bound to no group that ends, and use lasting nodes.
         wanted.count[there] = 1
         wanted.group[shares.first[there]] = lines_[FOREVER]
         wanted.nodes[shares.first[there]] = rows.table[there, NODES]
@@ -233,7 +233,7 @@ def _wanted(
 
 
 def write_shares(shares: Shares, i: int, found: Iterable[tuple[int, int]]) -> None:
-    """The shares of request `i`: lines and nodes, the soonest end first. Those of no node need no room."""
+    """Write the shares of request `i`: lines and nodes, soonest end first. Empty shares need no space."""
     count, first = 0, int(shares.first[i])
     for line, nodes in found:
         if nodes > 0:
@@ -243,12 +243,12 @@ def write_shares(shares: Shares, i: int, found: Iterable[tuple[int, int]]) -> No
 
 
 def spots_of(size: int) -> Spots:
-    """Nobody stands anywhere."""
+    """No request placed."""
     return Spots(np.full(size, -1, dtype=np.int64), np.zeros(size, dtype=np.int64))
 
 
-def world_of(snapshot: Snapshot, rows: Rows, fleet: Fleet, sides: int) -> tuple[World, Standing]:
-    """Everything, with lines that are still to be drawn."""
+def world_of(snapshot: Snapshot, rows: Rows, fleet: Fleet, sides: int) -> tuple[World, Promises]:
+    """The whole world, with lines still to be drawn."""
     asked, marks = asked_of(rows, fleet, snapshot)
     shares = shares_of(asked, fleet)
     standing = standing_of(snapshot, rows, asked)

@@ -1,4 +1,4 @@
-"""The three steps of a plan, compiled: what `scheduler.plan` does, answer for answer. Requests are numbered by rank."""
+"""The three steps of a plan, compiled: the same results as `scheduler.plan`. Requests are numbered by rank."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from scheduler.kernel.shown import forget, known
 from scheduler.kernel.timeline import Lines, draw, lowest
 
 
-class Standing(NamedTuple):
+class Promises(NamedTuple):
     """Promises by rank: the pool where it may stand, -1 where it may not, -2 for none; and its start."""
 
     pool: NDArray[np.int64]
@@ -37,7 +37,7 @@ class Standing(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """Who gave way to whom, in order; -1 for nobody. `count` of them."""
+    """Which request gave way to which, in order; -1 for none. `count` of them."""
 
     who: NDArray[np.int64]
     whom: NDArray[np.int64]
@@ -54,7 +54,7 @@ def draw_lines(
 
 
 @entry
-def stand(w: World, p: Standing, o: Outcome, begin: int) -> int:
+def stand(w: World, p: Promises, o: Outcome, begin: int) -> int:
     """Step 1 from request `begin` on. Where it ended: all are done, or this one needs others to change nodes."""
     for i in range(begin, p.pool.size):
         if p.pool[i] == -2:
@@ -123,8 +123,8 @@ def displace(o: Outcome, who: int, whom: int) -> None:
 
 
 @compiled
-def _may_be_bound_anew(w: World, p: Standing, i: int) -> bool:
-    """Nodes are not all alike there, and there are enough of them in sum: which is used by whom may be the matter."""
+def _may_be_bound_anew(w: World, p: Promises, i: int) -> bool:
+    """Whether another assignment of nodes might help: they are unequal, and there are enough in total."""
     pool, start = p.pool[i], p.start[i]
     end = start + w.asked.duration[i] + w.pools.drain[pool]
     free = lowest(w.lines, w.pools.base[pool], hold_begin(w, pool, start), end)
@@ -133,7 +133,7 @@ def _may_be_bound_anew(w: World, p: Standing, i: int) -> bool:
 
 @compiled
 def _undisturbing(w: World, i: int, pool: int, start: int) -> int:
-    """The first other pool that gives the same start without moving anybody; -1 if there is none."""
+    """The first other pool with the same start that displaces no request; -1 if there is none."""
     if not slice_free(w, i, start):
         return -1
     reached = max(held_back_until(w, i, pool), start - 1)
@@ -147,14 +147,14 @@ def _undisturbing(w: World, i: int, pool: int, start: int) -> int:
 
 @compiled
 def _may_start(w: World, i: int, pool: int, start: int) -> bool:
-    """Nothing shows the contrary: not even higher ranks alone leave room where the second side has none."""
+    """Whether it may start there: if the second side (higher ranks alone) has no room, it cannot."""
     shown = known(w.shown, 1, pool, w.asked.below[i]) + w.pools.prepare[pool]
     return max(floor(w, i, pool), shown) <= start
 
 
 @compiled
 def _make_room(w: World, h: Holders, t: Scratch, o: Outcome, i: int, pool: int, start: int) -> None:
-    """Takes out whom the spot needs gone: all of its slice meanwhile, and of the others as few as needed."""
+    """Take out the requests in the way of the spot: all of its slice at that time, and as few others as needed."""
     if not h.state[BUILT]:
         _build(w, h)
     before = o.count[0]
@@ -176,7 +176,7 @@ def _build(w: World, h: Holders) -> None:
 
 @compiled
 def _clear_slice(w: World, h: Holders, o: Outcome, i: int, start: int) -> None:
-    """Takes out whoever of the same slice runs meanwhile: all of them are of lower rank."""
+    """Take out requests of the same slice that run at that time: all are of lower rank."""
     slice_, s = w.asked.slice[i], w.slices
     if slice_ < 0:
         return

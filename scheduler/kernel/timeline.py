@@ -112,7 +112,7 @@ def step_of(a: Lines, entry: int, instant: int) -> int:
 
 @compiled
 def add(a: Lines, line: int, begin: int, end: int, amount: int) -> None:
-    """Adds `amount` on [begin, end); what lies before the origin is cut off."""
+    """Add `amount` on [begin, end); the part before the origin is ignored."""
     lasts = end >= FOREVER
     if not lasts:
         _cut(a, line, end)

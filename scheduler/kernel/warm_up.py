@@ -1,4 +1,4 @@
-"""Makes the compiled engine ready: plans a few requests in every way, so that every part is there."""
+"""Prepares the compiled engine: plans a few requests in every way, so that every part is compiled."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ POOL: PoolKey = ("", "pool")
 
 
 def warmed() -> Callable[[Snapshot], Plan]:
-    """The engine, compiled."""
+    """The compiled engine."""
     names = ("a", "b", "c")
     pool = Pool(POOL, "", 1, 1, names, windows={"a": (Window(50, 60),)})
     first, urgent = Request("x/1", "x", 3, 10, (POOL,)), Request("y/1", "y", 2, 10, (POOL,), priority=300)

@@ -1,1 +1,1 @@
-"""A trace through the real planner, in simulated time. Pure: no clock, no files, no network."""
+"""Runs a trace through the real planner in simulated time. Pure: no clock, no files, no network."""

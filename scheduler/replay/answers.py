@@ -1,4 +1,4 @@
-"""What became of each request, as CSV. Pure."""
+"""The result of each request as CSV. Pure."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ COLUMNS = ("id", "submit", "first_estimate", "start", "end", "pool", "causes")
 
 
 def requests_csv(run: Run) -> str:
-    """A line for each request in the order of the trace; empty: it never came to that.
+    """One line per request in the order of the trace; fields are empty if it did not get that far.
 
-    `causes` are the reasons of its slips, each once, in the order in which they came, with `|` between them.
+    `causes` are the reasons of its slips, each once, in order of appearance, joined by `|`.
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")

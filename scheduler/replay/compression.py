@@ -1,4 +1,4 @@
-"""Step 3 of a plan on promises that all stand, compiled: see `scheduler.replay.replanning`.
+"""Step 3 of a plan on promises that all hold, compiled: see `scheduler.replay.replanning`.
 
 Held by tests/scheduler/replay/test_replanning.py: the same answers as `scheduler.plan.plan`.
 """
@@ -12,7 +12,7 @@ from scheduler.replay.step_functions import NEVER, add, first_gap, free_at
 
 @entry
 def compress(w: World) -> None:
-    """Step 3: in rank order everybody moves to their earliest start among all others."""
+    """Step 3: in rank order every request moves to its earliest start among all others."""
     w.shown.begin[:] = w.now  # what step 2 has shown counts higher ranks alone
     for i in range(w.asked.nodes.size):
         if w.asked.spot[i] != NOWHERE:

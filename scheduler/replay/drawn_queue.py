@@ -1,6 +1,6 @@
-"""A queue as a table by rank, and its plan as another table: drawn as arrays, planned by compiled code. Imports numba.
+"""A queue as a table by rank, and its plan as another table, computed by compiled code. Imports numba.
 
-Held by tests/scheduler/replay/test_replanning.py: the same answers as `scheduler.plan.plan`.
+Held by tests/scheduler/replay/test_replanning.py: the same results as `scheduler.plan.plan`.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 (NODES, DURATION, WISH, DISPLACES, SPOT, START) = range(6)
 MARKS, POOLS = slice(6, 10), 10
-"""Rows of the table, which has a column for each request. Of the marks of `Shown.marks` there are four; the pools of a
-request follow, filled up with -1."""
+"""Rows of the table, which has a column per request. There are four marks of `Shown.marks`; the pools of a request
+follow, padded with -1."""
 MOST_NODES, MOST_DURATIONS = 16, 32
-"""Marks of what searches show; more make bounds closer and each of them dearer."""
+"""Marks of search bounds; more make bounds tighter and costlier."""
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The queue at one instant, by rank; requests are as they were filed, what was promised is in the table."""
+    """The queue at one instant, by rank; requests are as filed, promises are in the table."""
 
     pools: tuple[PoolKey, ...]
     requests: Sequence[Request]
@@ -37,20 +37,20 @@ class State:
     axes: tuple[Ints, Ints]
 
     def request(self, i: int) -> Request:
-        """With its promise."""
+        """The request with its promise."""
         spot, start, displaces = self.table[[SPOT, START, DISPLACES], i].tolist()
         promise = None if spot == NOWHERE else Promise(self.pools[spot], start)
         return replace(self.requests[i], promise=promise, may_displace=bool(displaces))
 
     def placement(self, i: int) -> Placement | None:
-        """Where it stands."""
+        """Its place in the plan."""
         spot, start, duration = self.table[[SPOT, START, DURATION], i].tolist()
         if spot == NOWHERE:
             return None
         return Placement(self.requests[i].key, self.pools[spot], start, start + duration)
 
     def less(self, out: Sequence[int]) -> State:
-        """Without those of these numbers, in order."""
+        """Without the requests of these numbers, in order."""
         requests = list(self.requests)
         for i in reversed(out):
             del requests[i]
@@ -62,14 +62,14 @@ class State:
 
 
 def later(before: State, after: State) -> Bools:
-    """Whose start is later than it was promised, or lost."""
+    """Requests whose start is later than promised, or lost."""
     lost, moved = after.table[SPOT] == NOWHERE, after.table[START] > before.table[START]
     found: Bools = (before.table[SPOT] != NOWHERE) & (lost | moved)
     return found
 
 
 def replanned(before: State, fleet: Fleet, now: int, roomier: bool) -> tuple[State, tuple[Ints, Ints]] | None:
-    """The plan as another state, and who gave way to whom; None where promises do not all stand."""
+    """The plan as another state, and which request gave way to which; None if not all promises hold."""
     table = before.table
     spot, start = table[SPOT], table[START]
     fresh = np.flatnonzero(spot == NOWHERE)
@@ -94,7 +94,7 @@ def replanned(before: State, fleet: Fleet, now: int, roomier: bool) -> tuple[Sta
 
 
 Drawn = tuple[Ints, Ints, Ints]
-"""Instants, the nodes free from each on, and those that leases and the ranks that are counted leave."""
+"""Instants, the free nodes from each on, and those that leases and the counted ranks leave."""
 
 
 def _drawn(state: State, fleet: Fleet, number: int, counted: int, now: int) -> Drawn:
@@ -116,7 +116,7 @@ def _drawn(state: State, fleet: Fleet, number: int, counted: int, now: int) -> D
 
 
 def _world(state: State, fleet: Fleet, drawn: Sequence[Drawn], counted: int, now: int) -> World:
-    """The arrays, and room for all that can be needed: everybody is put once more and moves once at most."""
+    """The arrays, with space for everything: each request is put and moved at most once."""
     table, pools, size = state.table, [fleet.pools[key] for key in state.pools], len(state.requests)
     nodes, duration, wish, displaces, spot, start = (np.ascontiguousarray(row) for row in table[:6])
     listed = np.ascontiguousarray(table[POOLS:].T)
@@ -135,7 +135,7 @@ def _world(state: State, fleet: Fleet, drawn: Sequence[Drawn], counted: int, now
 
 
 def _steps(drawn: Sequence[Drawn], width: int) -> Steps:
-    """Everybody's rows, then those of higher ranks."""
+    """Rows with all requests, then rows with higher ranks only."""
     rows = 2 * len(drawn)
     at, free = (np.empty((rows, width), dtype=np.int64) for _ in range(2))
     for number, (instants, *sides) in enumerate(drawn):
@@ -145,12 +145,12 @@ def _steps(drawn: Sequence[Drawn], width: int) -> Steps:
 
 
 def none(size: int) -> Ints:
-    """So many zeros."""
+    """An array of zeros."""
     return np.zeros(size, dtype=np.int64)
 
 
 def _shown(state: State, now: int) -> Shown:
-    """Nothing is shown yet."""
+    """Empty bounds."""
     nodes, duration = state.axes
     reach = np.append(duration[1:] - 1, FOREVER).astype(np.int64)
     begin = np.full((len(state.pools), nodes.size, duration.size), now, dtype=np.int64)
@@ -158,14 +158,14 @@ def _shown(state: State, now: int) -> Shown:
 
 
 def marked(axes: tuple[Ints, Ints], values: Sequence[Ints] | Ints) -> Ints:
-    """On each axis the last mark that is not above the value, then the first that is not below."""
+    """On each axis the index of the greatest mark <= value, then of the smallest mark >= value."""
     below = [axis.searchsorted(there, "right") - 1 for axis, there in zip(axes, values, strict=True)]
     above = [axis.searchsorted(there) for axis, there in zip(axes, values, strict=True)]
     return np.stack((*below, *above))
 
 
 def marks(values: Ints, most: int) -> Ints:
-    """The values, or of many so many that are equally common, with the least."""
+    """The values, or if there are many, equally common ones including the least."""
     rising = np.unique(values)
     if rising.size <= most:
         return rising

@@ -1,6 +1,6 @@
-"""Who is sent away for a higher band while a trace is replayed, by the controller's own choice.
+"""Evictions during a replay, by the controller's own choice.
 
-The rules are those of `scheduler.choices.preemption`; here is only what it needs to know: who may go at all, and how
+The rules are those of `scheduler.choices.preemption`; here is only their input: which leases are evictable, and how
 many each slice lost within a day.
 """
 
@@ -26,7 +26,7 @@ def terms(policy: Preemption) -> Terms:
 
 
 class Evicted:
-    """What each slice lost, and who is to go already."""
+    """What each slice lost, and which leases are already leaving."""
 
     def __init__(self, preemptible: Iterable[str], most_a_day: int) -> None:
         self._preemptible, self._most = frozenset(preemptible), most_a_day
@@ -34,7 +34,7 @@ class Evicted:
         self._going = set[str]()
 
     def may_go(self, now: int, running: Mapping[str, Request], leases: Mapping[str, Lease]) -> dict[str, int]:
-        """Priorities of the leases that may be sent away now."""
+        """Priorities of the leases that are evictable now."""
         return {
             key: request.priority
             for key, request in running.items()
@@ -45,13 +45,13 @@ class Evicted:
         }
 
     def sent(self, now: int, request: Request) -> None:
-        """It was told to go."""
+        """It was notified of its eviction."""
         self._going.add(request.key)
         if request.slice:
             self._lost.setdefault(request.slice, []).append(now)
 
     def gone(self, key: str) -> None:
-        """It holds its nodes no more, and may be sent away again when it has others."""
+        """It has released its nodes, and may be evicted again when it has others."""
         self._going.discard(key)
 
     def _has_left(self, slice_: str, now: int) -> bool:

@@ -1,7 +1,7 @@
-"""A replay in figures. Pure.
+"""The figures of a replay. Pure.
 
-Waits, slowdowns and errors count every request that started; who ran from the beginning counts for utilisation
-alone. Percentiles interpolate linearly between the two nearest values.
+Waits, slowdowns and errors cover every request that started; those that ran from the beginning count for utilisation
+only. Percentiles interpolate linearly between the two nearest values.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """How far starts were from the first estimates: absolute errors in seconds, and shares of the requests."""
+    """Distance of starts from the first estimates: absolute errors in seconds, and shares of the requests."""
 
     mean_absolute_error: float
     p50: float
@@ -42,11 +42,11 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The answer of `egs simulate`.
+    """The result of `egs simulate`.
 
-    `utilisation`: node-seconds used over those there were from the first arrival to the last end.
-    `slipped`: requests that were ever moved later; `slips_with_true_cause`: those of them whose causes were all
-    shown to be true by planning again without them.
+    `utilisation`: node-seconds used, divided by those available from the first arrival to the last end.
+    `slipped`: requests that ever moved later; `slips_with_true_cause`: those whose causes were all proven by planning
+    again without them.
     """
 
     requests: int
@@ -58,7 +58,7 @@ class Figures:
     slips_with_true_cause: int
 
     def json(self) -> dict[str, object]:
-        """As documented."""
+        """The documented JSON."""
         wait, estimate = self.wait, self.estimate
         return {
             "requests": self.requests,
@@ -78,7 +78,7 @@ class Figures:
 
 
 def figures(run: Run, records: Iterable[Record] | None = None) -> Figures:
-    """Of the whole run, or of these records alone; shares of nothing are 0."""
+    """Figures of the whole run, or of these records; shares of nothing are 0."""
     chosen = run.records if records is None else tuple(records)
     filed = [record for record in chosen if not record.was_running]
     started = [record for record in filed if record.start is not None]
@@ -97,14 +97,14 @@ def figures(run: Run, records: Iterable[Record] | None = None) -> Figures:
 
 
 def utilisation(run: Run, records: Iterable[Record] | None = None) -> float:
-    """Share of all node-seconds from the first arrival to the last end that somebody used."""
+    """Share of all node-seconds from the first arrival to the last end that were used."""
     chosen = run.records if records is None else records
     there = run.nodes * (run.end - run.begin)
     return round(sum(record.used * record.nodes for record in chosen) / there, _DIGITS) if there > 0 else 0.0
 
 
 def bounded_slowdown(record: Record) -> float:
-    """Time from filing to the end over the time it ran, where that is at least ten seconds; never below 1."""
+    """Time from filing to the end, divided by the running time (at least ten seconds); never below 1."""
     wait, used = record.wait or 0, record.used
     return max(1.0, (wait + used) / max(used, _SHORT_S))
 

@@ -1,7 +1,7 @@
-"""Nodes that fail and are mended, at random and always the same for the same seed.
+"""Random node failures and repairs, deterministic for a seed.
 
-Each node in service fails after an exponentially distributed time, so that the whole fleet's failures come as
-one Poisson stream; who fails is drawn evenly. Mending takes a fixed time.
+Each node in service fails after an exponentially distributed time, so the failures of the whole fleet are one Poisson
+stream, and the failing node is drawn uniformly. Repair takes a fixed time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from scheduler.snapshot import FOREVER, Pool, PoolKey
 
 @dataclass(frozen=True, slots=True)
 class Failing:
-    """`mean_s`: seconds of service between two failures of one node; `mended_s`: seconds until it is back."""
+    """`mean_s`: seconds of service between two failures of a node; `mended_s`: seconds of a repair."""
 
     mean_s: int
     mended_s: int = 24 * 3600
@@ -35,7 +35,7 @@ class Failures:
         self._draw()
 
     def strike(self) -> tuple[PoolKey, str] | None:
-        """Who fails at `next_at`; None when the lot fell on a node that is out. Draws the next instant."""
+        """The node that fails at `next_at`; None if it is already out. Draws the next instant."""
         struck = self._chance.choice(self._nodes)
         self._draw()
         if struck in self._out:
@@ -43,11 +43,11 @@ class Failures:
         return struck
 
     def out(self, pool: PoolKey, node: str) -> None:
-        """It is out, and cannot fail."""
+        """The node is out and cannot fail."""
         self._out.add((pool, node))
 
     def mend(self, pool: PoolKey, node: str) -> None:
-        """It may fail again."""
+        """The node may fail again."""
         self._out.discard((pool, node))
 
     def _draw(self) -> None:

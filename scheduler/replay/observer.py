@@ -1,4 +1,4 @@
-"""What a simulation tells whoever listens, as it happens."""
+"""Notifications of a simulation to a watcher."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ from scheduler.snapshot import Lease, Plan, Request, Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What is known when the queue was planned."""
+    """The state when the queue was planned."""
 
     now: int
     made: Callable[[], tuple[Snapshot, Plan]]
 
     @property
     def world(self) -> Snapshot:
-        """What was planned, with the promises from before; made when it is asked for."""
+        """The planned world, with the earlier promises; made on access."""
         return self.made()[0]
 
     @property
     def plan(self) -> Plan:
-        """Its plan; made when it is asked for."""
+        """Its plan; made on access."""
         return self.made()[1]
 
 
 class Watcher(Protocol):
-    """Told of what happens; nothing that it is given changes afterwards."""
+    """Receives events; its arguments never change afterwards."""
 
     def estimated(self, moment: Moment, request: Request, start: int) -> None:
         """A request has its first estimate."""
 
     def started(self, now: int, request: Request, lease: Lease) -> None:
-        """Nodes were decided for a request: from `lease.start`, which is never before `now`, they are its own."""
+        """A request got nodes: they are its own from `lease.start`, which is never before `now`."""
 
     def ended(self, now: int, request: Request, lease: Lease) -> None:
         """A request gave its nodes back at `lease.end`, or lost them then."""
 
 
 class Unwatched:
-    """Nobody listens."""
+    """No watcher."""
 
     def estimated(self, moment: Moment, request: Request, start: int) -> None:
         """Says nothing."""

@@ -1,7 +1,7 @@
-"""Who waits while a trace is replayed, with the promises that stand; plans are made by `scheduler.plan.plan`.
+"""The waiting requests of a replay with their promises; `scheduler.plan.plan` makes the plans.
 
-What the controller does with a plan, less the damping: every placement becomes a promise at once, and who got
-none waits for room that nobody was promised.
+As in the controller, but without damping: every placement becomes a promise at once, and a request without one then
+only gets nodes that no promise holds.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from scheduler.snapshot import (
 )
 
 Engine = Callable[[Snapshot], tuple[Snapshot, Plan]]
-"""Plans a world, and may change who holds nodes in it until when."""
+"""Plans a world, and may change its leases."""
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What a plan changed, in rank order. `made` gives what was planned, promises as before, and the plan.
+    """The changes of a plan, in rank order. `made` gives the planned world, with earlier promises, and the plan.
 
-    `first`: who has a start and had none, with it. `slipped`: whose start is later than it was promised, or lost;
-    `gave_way`: those of them whose room went to others, in the order in which it did. `settled`: nobody who had a
-    start has another one, so that planning again would change nothing either.
+    `first`: requests with a first start. `slipped`: requests whose start is later than promised, or lost; `gave_way`:
+    those of them that were displaced, in order. `settled`: no request that had a start has a different one, so planning
+    again would change nothing.
     """
 
     first: Sequence[tuple[str, int]]
@@ -49,7 +49,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """The causes of some slips, and whether planning again without them showed that they are."""
+    """The causes of some slips, and whether they are proven by planning again without them."""
 
     keys: Sequence[str]
     causes: tuple[Change, ...]
@@ -58,7 +58,7 @@ class Why:
 
 @dataclass(slots=True)
 class Since:
-    """What happened since the last plan that can take room away, and what was there before it did."""
+    """Changes since the last plan that can take nodes away, and the state before them."""
 
     now: int
     changes: list[Change] = field(default_factory=list)
@@ -67,41 +67,41 @@ class Since:
     pools: dict[PoolKey, Pool] = field(default_factory=dict)
 
     def before(self, after: Snapshot) -> Snapshot:
-        """The world at the last plan as far as undoing a change needs it."""
+        """The world at the last plan, as far as undoing a change needs it."""
         return Snapshot(self.now, {**after.pools, **self.pools}, self.leases, self.requests)
 
 
 class Waiting(Protocol):
-    """Requests that wait, each with its promise."""
+    """Waiting requests, each with its promise."""
 
     @property
     def requests(self) -> Mapping[str, Request]:
         """By key, as they are now."""
 
     def file(self, request: Request) -> None:
-        """It waits from now on, without a promise."""
+        """Add it, without a promise."""
 
     def change(self, request: Request) -> None:
-        """Another rank for one that waits; its promise stands."""
+        """Change the rank of a waiting request; its promise stands."""
 
     def leave(self, key: str) -> Request:
-        """It has nodes now."""
+        """Remove it: it has nodes now."""
 
     def plan(self, now: int, fleet: Fleet, engine: Engine, roomier: bool) -> Planned:
-        """Plans everybody and keeps the starts as promises; `roomier`: room may have appeared since the last plan."""
+        """Plan all requests and keep the starts as promises; `roomier`: nodes may have become free since."""
 
     def causes(self, since: Since, planned: Planned, trials: int) -> Sequence[Why]:
-        """Why those that slipped did, shown by planning again without the changes, at most so often."""
+        """The causes of the slips, proven by planning again without the changes, with at most that many plans."""
 
     def next_begin(self) -> int:
-        """When somebody's nodes are to be held; `FOREVER`: nobody has a promise."""
+        """When the next hold begins; `FOREVER` without promises."""
 
     def due(self, now: int) -> Sequence[str]:
-        """Whose nodes are to be held by now, the first promised first. Each is named once between two plans."""
+        """Requests whose holds begin by now, in order of promise. Each is returned once between two plans."""
 
 
 class Queue:
-    """Any requests on any pools. Costs of a plan: the planner's, and a look at every start."""
+    """Any requests on any pools. A plan costs the planner's time, plus O(requests)."""
 
     def __init__(self, pools: Mapping[PoolKey, Pool]) -> None:
         self.requests: dict[str, Request] = {}
@@ -161,13 +161,13 @@ class Queue:
 
 
 def promised(request: Request, place: Placement | None) -> Request:
-    """As it waits on once its place is committed."""
+    """The request after its place is committed."""
     promise = None if place is None else Promise(place.pool, place.start, place.bound)
     return replace(request, promise=promise, may_displace=promise is not None)
 
 
 def moves_of(world: Snapshot, found: Plan) -> Iterator[tuple[str, int | None, Placement | None]]:
-    """Every start that is new, elsewhere or at another time, with what it was."""
+    """Every start that is new or changed, with the earlier one."""
     placements = found.placements
     for key in found.order:
         promise, place = world.requests[key].promise, placements.get(key)
@@ -178,7 +178,7 @@ def moves_of(world: Snapshot, found: Plan) -> Iterator[tuple[str, int | None, Pl
 
 
 def causes_of(since: Since, planned: Planned, trials: int) -> Sequence[Why]:
-    """By undoing changes of the world that was planned."""
+    """By undoing changes of the planned world."""
     world, plan = planned.made()
     found = slips(since.before(world), world, since.changes, plan, trials)
     return [Why((slip.key,), slip.causes, slip.proven) for slip in found]

@@ -1,4 +1,4 @@
-"""What became of each request of a trace, and of the whole."""
+"""The record of each request of a trace, and of the whole run."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from scheduler.snapshot import Lease, PoolKey, Refusal, Request
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One request: `first_estimate` is the start of the first plan it was in, `start` the first time it had nodes.
+    """One request: `first_estimate` is its start in the first plan, `start` when it first had nodes.
 
-    `slips` counts how often its start moved later, `causes` are the reasons, each once; `is_explained`: each was
-    shown to be true by planning again without it. `used` are the seconds that it had them; `end` is when the last
-    were given back.
+    `slips` counts moves of its start to later, `causes` are their reasons, each once; `is_explained`: each was
+    proven by planning again without it. `used` are its seconds with nodes; `end` is when the last were given back.
     """
 
     key: str
@@ -34,7 +33,7 @@ class Record:
     is_explained: bool = True
     requeued: int = 0
     was_running: bool = False
-    """It held its nodes when the clock began: it counts for what was used and for nothing else."""
+    """It held its nodes from the beginning: it counts only for utilisation."""
 
     @property
     def wait(self) -> int | None:
@@ -43,7 +42,7 @@ class Record:
 
     @property
     def error(self) -> int | None:
-        """Seconds by which it started later than it was told first; negative: earlier."""
+        """Seconds between first estimate and start; negative: earlier."""
         known = self.start is not None and self.first_estimate is not None
         return self.start - self.first_estimate if known else None  # type: ignore[operator]
 
@@ -57,7 +56,7 @@ class Run:
     nodes: int  # of all pools together
     records: tuple[Record, ...]
     refusals: Mapping[str, Refusal]
-    plans: int  # how often everything was planned anew
+    plans: int  # number of plans
 
 
 @dataclass(slots=True)
@@ -70,15 +69,15 @@ class _Slips:
 
 
 class Records:
-    """Records while they are written."""
+    """Records under construction."""
 
     def __init__(self) -> None:
         self._found: dict[str, Record] = {}
-        # Apart, because there are a hundred of these for each of all others.
+        # Separate, because there are a hundred of these for each other change.
         self._slips: dict[str, _Slips] = {}
 
     def filed(self, request: Request, name: str) -> None:
-        """It has arrived."""
+        """It arrived."""
         key = request.key
         self._found[key] = Record(
             key, name, request.slice, request.priority, request.nodes, request.filed_at, request.duration
@@ -102,7 +101,7 @@ class Records:
         )
 
     def estimated(self, key: str, start: int) -> bool:
-        """It has a start; True when it is the first it was told."""
+        """It has a start; True if it is the first one."""
         record = self._found[key]
         if record.first_estimate is not None:
             return False
@@ -110,7 +109,7 @@ class Records:
         return True
 
     def started(self, lease: Lease) -> None:
-        """It has nodes; the first start counts."""
+        """It has nodes; only the first start counts."""
         record = self._found[lease.key]
         start = lease.start if record.start is None else record.start
         self._found[lease.key] = replace(record, start=start, end=None, pool=lease.pool)

@@ -1,10 +1,10 @@
-"""A plan on promises that all stand, compiled: `scheduler.plan`, answer for answer, where most of it is not needed.
+"""Planning on promises that all hold, compiled: the same results as `scheduler.plan`, where most of it is not needed.
 
-A replay plans at every arrival and every end, and from one plan to the next nearly everything stays. Where the nodes
-of each pool are alike, slices bind nobody and every promise still holds, the three steps of `scheduler.plan` shrink:
-step 1 is one look at whether free nodes ever fall below none; in step 2 what higher ranks leave is drawn for the first
-who stands nowhere, and those passed by on the way to the next are added; step 3 (`scheduler.replay.compression`) is
-left out where nobody gave way and nothing came free.
+A replay plans at every arrival and every end, and nearly everything stays from one plan to the next. If the nodes of
+each pool are equal, slices do not matter and every promise still holds, the three steps of `scheduler.plan` shrink:
+step 1 checks that the number of free nodes is never negative; in step 2 what higher ranks leave is built for the first
+request without a place, and extended on the way to the next; step 3 (`scheduler.replay.compression`) is skipped if no
+request gave way and no nodes became free.
 
 Requests are numbered by rank. Nothing here takes memory: all of it is in the `World`. Held by
 tests/scheduler/replay/test_replanning.py: the same answers as `scheduler.plan.plan`.
@@ -57,7 +57,7 @@ class Shown(NamedTuple):
 
 
 class Gone(NamedTuple):
-    """Who gave way to whom, in order; `size` of them."""
+    """Which request gave way to which, in order; `size` of them."""
 
     who: Ints
     whom: Ints
@@ -90,7 +90,7 @@ class World(NamedTuple):
 
 @entry
 def place(w: World) -> None:
-    """Step 2: whoever stands nowhere gets a place, in rank order; lower ranks give way."""
+    """Step 2: requests without a place get one, in rank order; lower ranks give way."""
     a, counted, pools = w.asked, w.counted, w.times.prepare.size
     for i in range(a.nodes.size):
         if a.spot[i] != NOWHERE:

@@ -1,7 +1,7 @@
-"""Nodes while a trace is replayed: which are free, which are held, which are out.
+"""The nodes of a replay: free, held, or out.
 
-Names are given as the controller gives them: when a hold begins, those bound by the plan first, and nodes of elastic
-pools that do not exist never.
+Names are assigned as by the controller: when a hold begins, first those bound by the plan, and never placeholders of
+elastic pools.
 """
 
 from __future__ import annotations
@@ -22,26 +22,28 @@ _OUT = (Window(0, FOREVER),)
 
 
 class Fleet:
-    """Pools and leases as they are now. A node serves at most one lease; one that is out serves none."""
+    """Current pools and leases. A node serves at most one lease; a node that is out serves none."""
 
     def __init__(self, pools: Mapping[PoolKey, Pool], running: Mapping[str, Lease]) -> None:
         self.pools = dict(pools)
         self.leases = dict(running)
-        # Dictionaries for their order: the same names are given in every run.
+        # Dictionaries for their order: every run assigns the same names.
         self._free = {key: dict.fromkeys(existing(pool)) for key, pool in pools.items()}
         self._out: dict[PoolKey, set[str]] = {key: set() for key in pools}
         self._returning: dict[PoolKey, tuple[Ints, Ints]] = {}
-        self._differing = {key for key, pool in pools.items() if pool.windows}  # free is not free for long
+        self._differing = {
+            key for key, pool in pools.items() if pool.windows
+        }  # free now may not be free for long
         for lease in running.values():
             for name in lease.nodes:
                 del self._free[lease.pool][name]
 
     def free(self, pool: PoolKey) -> int:
-        """Nodes that nobody holds and that are not out."""
+        """Nodes that are neither held nor out."""
         return len(self._free[pool])
 
     def returning(self, pool: PoolKey) -> tuple[Ints, Ints]:
-        """When nodes that are held come free, in order, and how many each time."""
+        """When held nodes become free, in order, and how many each time."""
         known = self._returning.get(pool)
         if known is None:
             known = self._returning[pool] = self._read_returning(pool)
@@ -57,10 +59,10 @@ class Fleet:
         return np.array(instants, dtype=np.int64), np.array([found[at] for at in instants], dtype=np.int64)
 
     def _return(self, lease: Lease, sign: int) -> None:
-        """Its nodes come free when it says, or (negative) will not."""
+        """Its nodes become free at its end, or (negative) will not."""
         known = self._returning.get(lease.pool)
         if known is None or self._out[lease.pool]:
-            self._returning.pop(lease.pool, None)  # worked out anew when somebody asks
+            self._returning.pop(lease.pool, None)  # computed again when needed
             return
         at, nodes = known
         i = int(at.searchsorted(lease.held_until))
@@ -70,7 +72,7 @@ class Fleet:
         self._returning[lease.pool] = (at, nodes) if nodes[i] else (np.delete(at, i), np.delete(nodes, i))
 
     def take(self, request: Request, now: int) -> Lease | None:
-        """Nodes from now on for a request whose promise has come due; None when too few are free."""
+        """Nodes from now on for a request whose promise is due; None if too few are free."""
         promise = request.promise
         assert promise is not None
         pool, end = self.pools[promise.pool], promise.start + request.duration
@@ -92,7 +94,7 @@ class Fleet:
         return tuple(islice(free, need.nodes)) if len(free) >= need.nodes else None
 
     def stop(self, key: str, now: int, cleaning: str) -> Lease:
-        """The slice has no nodes any more; until they are clean they are held under the name `cleaning`."""
+        """End the slice's use of the nodes; until they are clean they are held under the name `cleaning`."""
         lease = self.leases.pop(key)
         ended = replace(
             lease, start=min(lease.start, now), end=now, held_until=now + self.pools[lease.pool].drain
@@ -103,14 +105,14 @@ class Fleet:
         return ended
 
     def give_back(self, key: str) -> Lease:
-        """The lease is over and its nodes are clean."""
+        """Its nodes are clean: remove the lease."""
         lease = self.leases.pop(key)
         self._return(lease, -1)
         self._come_free(lease.pool, lease.nodes)
         return lease
 
     def fail(self, pool: PoolKey, node: str) -> Lease | None:
-        """The node is out until it is mended; gives the lease that loses it."""
+        """The node is out until it is repaired; returns the lease that loses it."""
         old = self.pools[pool]
         self.pools[pool] = replace(old, windows={**old.windows, node: _OUT})
         self._out[pool].add(node)
@@ -119,7 +121,7 @@ class Fleet:
         return next((lease for lease in self.leases.values() if node in lease.nodes), None)
 
     def mend(self, pool: PoolKey, node: str, windows: tuple[Window, ...]) -> None:
-        """The node is as it was before it failed, with these windows of its own."""
+        """The node is back, with these windows of its own."""
         old = self.pools[pool]
         others = {name: found for name, found in old.windows.items() if name != node}
         self.pools[pool] = replace(old, windows={**others, node: windows} if windows else others)
@@ -129,7 +131,7 @@ class Fleet:
             self._free[pool][node] = None
 
     def replace_node(self, key: str, node: str) -> Lease | None:
-        """A free node takes the place of a bad one in a lease; None when none is free."""
+        """Replace a bad node of a lease by a free one; None if none is free."""
         lease = self.leases[key]
         spare = next(iter(self._free[lease.pool]), None)
         if spare is None:

@@ -1,4 +1,4 @@
-"""Who comes first while a trace is replayed: what the rank reads beside priority and time of filing."""
+"""The rank during a replay: its inputs beside priority and time of filing."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ from schemas.documents.scheduling import Fairness, Scheduling
 
 
 class Ordering(Protocol):
-    """Gives requests their place, and is told what happens to them."""
+    """Assigns ranks, and is notified of what happens to requests."""
 
     def filed(self, request: Request, world: Snapshot) -> Request:
-        """As it takes its place among those who wait in `world`."""
+        """The request with its rank among those waiting in `world`."""
 
     def aged(self, now: int, waiting: Mapping[str, Request]) -> Iterable[Request]:
-        """Those whose place is another one by now."""
+        """Requests whose rank has changed by now."""
 
     def displaced(self, gave_way: Iterable[str], waiting: Mapping[str, Request]) -> Iterable[Request]:
-        """Those whose place is another one because they had to give way once more, and start later for it."""
+        """Requests whose rank changed because they were displaced once more and start later."""
 
     def started(self, request: Request, lease: Lease) -> None:
-        """It waits no more."""
+        """It does not wait any more."""
 
     def ended(self, lease: Lease) -> None:
-        """It has used what the lease says."""
+        """It has used its lease."""
 
 
 class Bare:
-    """Priority, then time of filing, then the order of the file: any two planners agree on it."""
+    """Priority, then time of filing, then the order of the file: the same for any two planners."""
 
     def filed(self, request: Request, world: Snapshot) -> Request:  # noqa: ARG002 - the port's
-        """As it is."""
+        """Unchanged."""
         return request
 
     def aged(self, now: int, waiting: Mapping[str, Request]) -> Iterable[Request]:  # noqa: ARG002
-        """Nobody."""
+        """No request."""
         return ()
 
     def displaced(
@@ -50,7 +50,7 @@ class Bare:
         gave_way: Iterable[str],  # noqa: ARG002
         waiting: Mapping[str, Request],  # noqa: ARG002
     ) -> Iterable[Request]:
-        """Nobody."""
+        """No request."""
         return ()
 
     def started(self, request: Request, lease: Lease) -> None:
@@ -61,10 +61,10 @@ class Bare:
 
 
 class ByPolicy:
-    """As a project's `scheduling` says: shares, service, ageing, protection, bounded waits.
+    """As a project's `scheduling`: shares, service, ageing, protection, bounded waits.
 
-    All of it are the controller's own functions (`scheduler.fairness.usage_share`,
-    `scheduler.fairness.wait_bounds`). What changes with time alone is looked at when it changes, not at every plan.
+    It uses the controller's own functions (`scheduler.fairness.usage_share`,
+    `scheduler.fairness.wait_bounds`). Changes by time alone are applied when they occur, not at every plan.
     """
 
     def __init__(
@@ -72,12 +72,12 @@ class ByPolicy:
     ) -> None:
         self._policy, self._pools = scheduling, pools
         self._books = None if scheduling.fairness is None else Books(scheduling.fairness, weights)
-        self._changes: list[tuple[int, str]] = []  # when somebody's place changes by itself
+        self._changes: list[tuple[int, str]] = []  # when a rank changes by itself
         self._gave_way: dict[str, int] = {}
         self._protected = set[str]()
 
     def filed(self, request: Request, world: Snapshot) -> Request:
-        """With its place; what its slice had and was promised by now is not read again."""
+        """With its rank; the use and promises of its slice are not read again later."""
         gpus, found = self._gpus(request.pools, request.nodes), request
         if self._policy.order == "shortest-service":
             found = replace(found, service=service_of(gpus, request.duration))
@@ -91,7 +91,7 @@ class ByPolicy:
         return self._as_of(found, world.now)
 
     def aged(self, now: int, waiting: Mapping[str, Request]) -> Iterator[Request]:
-        """Whose priority rises by a whole step, or whose share falls by one."""
+        """Requests whose priority rises by a whole step, or whose share falls by one."""
         while self._changes and self._changes[0][0] <= now:
             _, key = heapq.heappop(self._changes)
             request = waiting.get(key)
@@ -101,7 +101,7 @@ class ByPolicy:
                     yield changed
 
     def displaced(self, gave_way: Iterable[str], waiting: Mapping[str, Request]) -> Iterator[Request]:
-        """Who gave way so often that nobody of the band shall displace them again."""
+        """Requests displaced so often that they are now protected within their band."""
         for key in gave_way:
             count = self._gave_way[key] = self._gave_way.get(key, 0) + 1
             if count == self._policy.max_displacements:
@@ -109,17 +109,17 @@ class ByPolicy:
                 yield protected(waiting[key])
 
     def started(self, request: Request, lease: Lease) -> None:
-        """What it was promised becomes what its lease holds."""
+        """Its promise becomes its lease."""
         if self._books is not None and request.slice:
             self._books.started(lease)
 
     def ended(self, lease: Lease) -> None:
-        """What it used counts, less and less."""
+        """Its use counts, decaying."""
         if self._books is not None and lease.slice:
             self._books.ended(lease, self._gpus((lease.pool,), len(lease.nodes)))
 
     def _as_of(self, request: Request, now: int) -> Request:
-        """With what waiting makes of its place by now; notes when it is to be looked at again."""
+        """With the effects of waiting by now; notes when they change next."""
         waited, ageing, found = now - request.filed_at, self._policy.ageing, request
         if ageing is not None:
             since = max(request.filed_at, request.not_before)
@@ -146,7 +146,7 @@ class ByPolicy:
 
 
 class Books:
-    """GPU-hours of each slice: used until now, held, and promised to its requests that wait."""
+    """GPU-hours of each slice: used so far, held, and promised to waiting requests."""
 
     def __init__(self, fairness: Fairness, weights: Mapping[str, float]) -> None:
         self._step, self._half_life = fairness.step, fairness.half_life.total_seconds()
@@ -155,10 +155,10 @@ class Books:
         self._waiting: dict[str, dict[str, float]] = {}  # GPU-hours of each request, by slice
         self._places: dict[
             str, tuple[float, float]
-        ] = {}  # used by the slice and asked for before, as it was filed
+        ] = {}  # used by the slice and asked for before, when it was filed
 
     def filed(self, slice_: str, asked: Demand, held: Iterable[tuple[Lease, int]], now: int) -> None:
-        """It takes its place behind those of its slice that wait."""
+        """It takes its place behind the waiting requests of its slice."""
         used_h = self._used_by(slice_, now)
         used_h += sum(of_lease(gpus, lease.start, lease.end, now, self._half_life) for lease, gpus in held)
         waiting = self._waiting.setdefault(slice_, {})
@@ -166,7 +166,7 @@ class Books:
         waiting[asked.key] = asked.gpu_hours
 
     def share(self, slice_: str, key: str, waited_s: int) -> tuple[int, int | None]:
-        """Its share after so much waiting, and after how much it is less; None: never."""
+        """Its share after this wait, and when it decreases next; None: never."""
         scale = Scale(self._weights.get(slice_, 1.0), self._step, self._half_life)
         place = self._places[key]
         found = share(*place, waited_s, scale)
@@ -179,11 +179,11 @@ class Books:
         return found, high
 
     def started(self, lease: Lease) -> None:
-        """It is counted by its lease from now on."""
+        """From now on its lease counts."""
         self._waiting.get(lease.slice, {}).pop(lease.key, None)
 
     def ended(self, lease: Lease, gpus: int) -> None:
-        """It is counted by what it used."""
+        """Its use counts."""
         hours = used(gpus, lease.start, lease.end, lease.end, self._half_life)
         self._used[lease.slice] = (self._used_by(lease.slice, lease.end) + hours, lease.end)
 

@@ -1,7 +1,7 @@
-"""A queue that stays as arrays from one plan to the next, for traces of thousands of requests.
+"""A queue kept as arrays between plans, for traces of thousands of requests.
 
-Answers as `scheduler.replay.queue.Queue` does. Where `scheduler.replay.drawn_queue` cannot plan (a promise
-fails, a wait is bounded) the world is made of objects and planned by `scheduler.plan`. Imports numba.
+Same results as `scheduler.replay.queue.Queue`. If `scheduler.replay.drawn_queue` cannot plan (a promise fails, a wait
+is bounded), the world is built from objects and planned by `scheduler.plan`. Imports numba.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _FIRST_ROOM = 64
 
 @dataclass(frozen=True, slots=True)
 class _Last:
-    """What the last plan was made of, and whom it moved later."""
+    """The inputs of the last plan, and the requests that it moved later."""
 
     before: State
     fleet: Fleet
@@ -68,7 +68,7 @@ class _Last:
 
 
 class Resident:
-    """Requests that wait, by rank."""
+    """Waiting requests, by rank."""
 
     def __init__(self, pools: Mapping[PoolKey, Pool]) -> None:
         self._pools = tuple(pools)
@@ -79,8 +79,8 @@ class Resident:
         self._by_key: dict[str, Rank] = {}
         self._room: Ints = np.empty((POOLS + len(self._pools), _FIRST_ROOM), dtype=np.int64)
         self._axes = (none(0), none(0))
-        self._unmarked = 0  # how many came since marks were made
-        self._bounded = 0  # how many waits are bounded
+        self._unmarked = 0  # arrivals since the marks were made
+        self._bounded = 0  # number of bounded waits
         self._last: _Last | None = None
         self._named = set[str]()
         self._next: int | None = None  # begin of a hold, once it is known
@@ -91,7 +91,7 @@ class Resident:
         return self._room[:, : len(self._filed)]
 
     def file(self, request: Request) -> None:
-        """As `scheduler.replay.queue.Waiting`, like all that follows."""
+        """See `scheduler.replay.queue.Waiting`, like all that follows."""
         self._insert(replace(request, promise=None))
 
     def change(self, request: Request) -> None:
@@ -114,8 +114,8 @@ class Resident:
         after, gone = found
         self._promise(after.table)
         refused = [before.requests[i] for i in np.flatnonzero(after.table[SPOT] == NOWHERE).tolist()]
-        nobody = Snapshot(now, pools, {}, {})
-        refusals = {request.key: no_place(nobody, request) for request in refused}
+        empty = Snapshot(now, pools, {}, {})
+        refusals = {request.key: no_place(empty, request) for request in refused}
 
         def made() -> tuple[Snapshot, Plan]:
             order = tuple(request.key for request in after.requests)
@@ -155,7 +155,7 @@ class Resident:
             out = sorted(self.place_of(change.key) for change in undone)
             left = last.before.less(out)
             if not last.roomier and (left.table[SPOT] != NOWHERE).all():
-                return left, out  # what stood beside them stands without them, and nobody is to be placed
+                return left, out  # the other reservations hold without them, and no request is to be placed
             found = replanned(left, last.fleet, last.now, last.roomier)
             return None if found is None else (found[0], out)
 
@@ -164,7 +164,7 @@ class Resident:
 
         def starts(undone: Sequence[Change]) -> Starts:
             found = without(undone)
-            return _nobody if found is None else partial(self._start_in, *found)
+            return _no_start if found is None else partial(self._start_in, *found)
 
         was, spots, now = last.before.table[START], self._table[SPOT], self._table[START]
         moved = (
@@ -176,7 +176,7 @@ class Resident:
         return [Why((one.key,), one.causes, one.proven) for one in known]
 
     def _of_one(self, last: _Last, change: Change, found: tuple[State, list[int]] | None) -> Sequence[Why]:
-        """As `explained`, of a single change: one trial answers for everybody."""
+        """As `explained`, for a single change: one trial answers for all requests."""
         who, holds = last.slipped, np.zeros(last.slipped.size, dtype=np.bool_)
         if found is not None:
             table, (out,) = found[0].table, found[1]
@@ -187,7 +187,7 @@ class Resident:
         return [Why(self._keys(some), (change,), proven) for some, proven in groups if some.size]
 
     def _start_in(self, state: State, out: list[int], key: str) -> int | None:
-        """Where somebody starts in a state that lacks those numbered `out`."""
+        """The start of a request in a state that lacks those numbered `out`."""
         i = self.place_of(key)
         i -= bisect_left(out, i)
         missing = state.requests[i].key != key or state.table[SPOT, i] == NOWHERE
@@ -223,7 +223,7 @@ class Resident:
         return found
 
     def _begins(self) -> Ints:
-        """When the nodes of each are to be held; `FOREVER` where somebody has no promise, or was named already."""
+        """When each hold begins; `FOREVER` without a promise, or if it was returned already."""
         spot, start = self._table[SPOT], self._table[START]
         found = np.where(spot == NOWHERE, FOREVER, start - self._prepare[spot])
         found[[self.place_of(key) for key in self._named]] = FOREVER
@@ -234,7 +234,7 @@ class Resident:
         return State(self._pools, self._filed, self._table, self._axes).request(i)
 
     def place_of(self, key: str) -> int:
-        """Its number in the rank; raises KeyError."""
+        """Its index in the rank; raises KeyError."""
         return bisect_left(self._ranks, self._by_key[key])
 
     def keys(self) -> Iterator[str]:
@@ -242,7 +242,7 @@ class Resident:
         return (request.key for request in self._filed)
 
     def _promise(self, table: Ints) -> None:
-        """Starts become promises; who has none waits for room that nobody was promised."""
+        """Starts become promises; a request without one then only gets nodes that no promise holds."""
         self._table[:] = table
         self._table[DISPLACES] = table[SPOT] != NOWHERE
         self._next = None
@@ -277,7 +277,7 @@ class Resident:
         return [*asked, spot, start, *[0] * 4, *filled]
 
     def _mark(self, i: int) -> None:
-        """Where the request lies on the axes of what searches show; new ones once a quarter of the requests are new."""
+        """The request's marks on the axes of bounds; new axes once a quarter of the requests are new."""
         table, values = self._table, self._table[[NODES, DURATION], i]
         self._unmarked += 1
         below_all = any(axis.size == 0 or v < axis[0] for axis, v in zip(self._axes, values, strict=True))
@@ -290,7 +290,7 @@ class Resident:
 
 
 class _Requests(Mapping[str, Request]):
-    """Requests made when somebody looks."""
+    """Requests made on access."""
 
     def __init__(self, queue: Resident) -> None:
         self._queue = queue
@@ -308,12 +308,12 @@ class _Requests(Mapping[str, Request]):
         return len(self._queue._filed)
 
 
-def _nobody(key: str) -> int | None:  # noqa: ARG001
-    """No start at all."""
+def _no_start(key: str) -> int | None:  # noqa: ARG001
+    """No start."""
     return None
 
 
 def _is_arrival(change: Change, since: Since) -> bool:
-    """Undoing it is leaving one request out."""
+    """Undoing it means leaving one request out."""
     known = change.key in since.requests or change.key in since.leases
     return change.kind is ChangeKind.REQUEST and not known

@@ -1,12 +1,12 @@
-"""Replays a trace: at every arrival, end and failure the real planner plans again on the promises that stand.
+"""Replays a trace: at every arrival, end and failure the real planner plans again with the standing promises.
 
-Promises that have come due become leases, and leases end when their requests give them back, at their strict end
-at the latest. In between nothing happens, so that a year costs what happens in it.
+Promises that are due become leases, and leases end when their requests give them back, at their strict end at the
+latest. Nothing happens in between, so a year costs only its events.
 
 Held by tests/scheduler/replay/test_simulation.py:
   * a node serves at most one request at any instant, and so does a slice;
-  * with strict durations and nobody of higher rank later, every start is the first estimate;
-  * planning also at instants at which nothing happened changes nothing.
+  * with strict durations and no later request of higher rank, every start is the first estimate;
+  * additional plans at instants without events change nothing.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from schemas.documents.scheduling import Preemption
 from schemas.status.gpr_status import Cause
 
 TRIAL_WORK = 200_000
-"""Requests that may be planned again at one instant to prove causes: what the controller takes on."""
+"""Most requests planned again at one instant to prove causes: as much as the controller does."""
 FEWEST_TRIALS = 8
 COMPILED_FROM = 1000
-"""Arrivals of a trace from which on it pays to wait some seconds for a compiler, the first time."""
+"""Arrivals from which it pays to wait some seconds for the compiler."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the trace does not say: how nodes fail, who is sent away, and how much work goes into proving causes."""
+    """Rules outside of the trace: node failures, preemption, and the work spent on proving causes."""
 
     failing: Failing | None = None
     preemption: Preemption | None = None
@@ -49,10 +49,10 @@ class Rules:
 
 
 class _Due(IntEnum):
-    """What happens to a lease or a node, in the order in which it does at one instant."""
+    """Events of leases and nodes, in their order at one instant."""
 
     END = 0  # the request gives its nodes back, or its time is over
-    LEAVE = 1  # it was sent away, with time left
+    LEAVE = 1  # it was evicted, with time left
     CLEAN = 2  # the nodes can serve others
     MEND = 3  # a node is back
 
@@ -60,7 +60,7 @@ class _Due(IntEnum):
 def simulate(
     trace: Trace, ordering: Ordering | None = None, rules: Rules | None = None, watcher: Watcher | None = None
 ) -> Run:
-    """The whole trace from its first arrival until everything that can run has run."""
+    """The whole trace, from its first arrival until everything that can run has run."""
     simulation = Simulation(trace, ordering, rules, watcher)
     for _ in simulation.instants():
         pass
@@ -68,7 +68,7 @@ def simulate(
 
 
 class Simulation:
-    """One replay. `fed` of the trace's arrivals are filed, `now` is where the clock stands."""
+    """One replay. The first `fed` arrivals of the trace are filed; `now` is the current time."""
 
     def __init__(
         self,
@@ -86,35 +86,35 @@ class Simulation:
         self._records, self._since = Records(), Since(trace.begin)
         self._events: list[tuple[int, _Due, str, int]] = []
         self._mending: dict[str, tuple[PoolKey, str]] = {}
-        self._running: dict[str, tuple[Request, int]] = {}  # who holds nodes, and the number of that hold
+        self._running: dict[str, tuple[Request, int]] = {}  # requests with nodes, and the number of that hold
         self._left = {arrival.request.key: arrival.actual for arrival in trace.arrivals} | dict(trace.actual)
         self._holds = 0
         self._evicted = Evicted(
             (arrival.request.key for arrival in trace.arrivals if arrival.preemptible),
             1 if self._rules.preemption is None else self._rules.preemption.per_slice_and_day,
         )
-        self._stale = False  # something happened that planning has not seen, or the last plan is not settled
-        self._roomier = False  # and it may have left room
+        self._stale = False  # something happened since the last plan, or that plan is not settled
+        self._roomier = False  # and it may have freed nodes
         self._refusals: dict[str, Refusal] = {}
         for lease in trace.running.values():
             self._records.ran(lease, trace.names.get(lease.key, lease.key))
             self._hold(_as_request(lease), lease)
 
     def instants(self) -> Iterator[int]:
-        """Goes from one instant at which something happens to the next, and gives each when it is done."""
+        """Advance from event to event; yields each instant when it is done."""
         while (at := self._next()) is not None:
             self.now = at
             self._happen()
             while self.fed < len(self._arrivals) and self._arrivals[self.fed].request.filed_at <= at:
                 self._arrive()
-                self._plan()  # each by itself, so that what an arrival does to others is its own doing
+                self._plan()  # each arrival by itself, so that its effects are its own
             if self._stale and self._queue.requests:
                 self._plan()
             self._begin()
             yield at
 
     def result(self) -> Run:
-        """What became of everybody until now."""
+        """The records so far."""
         found = self._records.all()
         return Run(
             begin=self._trace.begin,
@@ -129,7 +129,7 @@ class Simulation:
         arrival = self._arrivals[self.fed].request.filed_at if self.fed < len(self._arrivals) else FOREVER
         event = self._events[0][0] if self._events else FOREVER
         soonest = min(arrival, event, self._queue.next_begin())
-        # Nodes fail only while somebody could lose something by it, or no replay would ever end.
+        # Nodes fail only while some request can be affected, or no replay would ever end.
         if self._busy:
             soonest = min(soonest, self._failures.next_at)
         elif not self._queue.requests:
@@ -185,7 +185,7 @@ class Simulation:
         self._stale = self._roomier = not planned.settled
 
     def _engine(self, world: Snapshot) -> tuple[Snapshot, Plan]:
-        """As the controller plans, and then with whoever is sent away for it."""
+        """The controller's plan, then with its preemptions."""
         planned = plan(world)
         policy = self._rules.preemption
         if policy is None:
@@ -215,7 +215,7 @@ class Simulation:
             request = self._queue.requests[key]
             lease = self._fleet.take(request, self.now)
             if lease is None:
-                self._stale = True  # planned again as soon as anything happens
+                self._stale = True  # planned again at the next event
             else:
                 self._queue.leave(key)
                 self._records.started(lease)
@@ -231,11 +231,11 @@ class Simulation:
 
     def _end(self, key: str) -> None:
         if self.now < self._fleet.leases[key].end:
-            self._stale = self._roomier = True  # it leaves room that nobody could know of
+            self._stale = self._roomier = True  # it frees nodes earlier than known
         self._stop(key)
 
     def _stop(self, key: str) -> tuple[Request, Lease]:
-        """It gives its nodes back now, and what it used counts; they can serve others when they are clean."""
+        """It gives its nodes back now, and its use counts; they can serve others when they are clean."""
         request, number = self._running.pop(key)
         lease = self._fleet.stop(key, self.now, f"{key} {number}")
         self._evicted.gone(key)
@@ -263,11 +263,11 @@ class Simulation:
                 self._requeue(hit.key)
 
     def _requeue(self, key: str) -> None:
-        """It loses its nodes now and goes on later, for what is left of its time."""
+        """It loses its nodes now and waits for the rest of its time."""
         self._file(self._freed(key), Cause.REQUEUED)
 
     def _come_back(self, key: str) -> None:
-        """The same of one that made room: nobody who waits gives way to it."""
+        """The same for a preempted request: no waiting request gives way to it."""
         self._file(replace(self._freed(key), may_displace=False), Cause.REQUEUED)
 
     def _freed(self, key: str) -> Request:
@@ -286,13 +286,13 @@ class Simulation:
 
 
 def queue_for(trace: Trace, rules: Rules) -> Waiting:
-    """One that stays compiled from plan to plan where the trace is large and allows it: the answers are the same."""
+    """A queue that stays compiled between plans if the trace is large and allows it; the results are the same."""
     slices = [a.request.slice for a in trace.arrivals if a.request.slice]
     slices += [lease.slice for lease in trace.running.values() if lease.slice]
     plain = all(pool.open and not (pool.windows or pool.withheld) for pool in trace.pools.values())
-    binds_nobody = len(set(slices)) == len(slices)
+    is_unbound = len(set(slices)) == len(slices)
     fits = all(a.request.movable and not a.request.fallback for a in trace.arrivals)
-    if len(trace.arrivals) < rules.compiled_from or rules.preemption or not (plain and binds_nobody and fits):
+    if len(trace.arrivals) < rules.compiled_from or rules.preemption or not (plain and is_unbound and fits):
         return Queue(trace.pools)
     from scheduler.replay.resident_queue import Resident
 
@@ -300,6 +300,6 @@ def queue_for(trace: Trace, rules: Rules) -> Waiting:
 
 
 def _as_request(lease: Lease) -> Request:
-    """Who runs from the beginning, as it would be asked for."""
+    """A lease from the beginning, as a request."""
     duration = lease.end - lease.start
     return Request(lease.key, lease.slice, len(lease.nodes), duration, (lease.pool,), filed_at=lease.start)

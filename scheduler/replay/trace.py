@@ -1,4 +1,4 @@
-"""What is replayed: pools, what runs at the beginning, and requests with the time that they really use.
+"""The input of a replay: pools, leases at the beginning, and requests with the time that they really use.
 
 Pure. Times are whole seconds on the trace's own clock.
 """
@@ -13,26 +13,26 @@ from scheduler.instance import Row, as_snapshot
 from scheduler.snapshot import Lease, Pool, PoolKey, Request
 
 _LEAST_USED = 0.05
-"""Share of its time that whoever releases early uses at least."""
+"""Least share of its time that an early release uses."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
     """A request as it is filed at `request.filed_at`.
 
-    `actual`: seconds after which it gives its nodes back; as long as its duration or longer: it runs to its
+    `actual`: seconds after which it gives its nodes back; if not less than its duration, it runs to its
     strict end.
     """
 
     request: Request
     actual: int
-    name: str = ""  # what the trace calls it
+    name: str = ""  # its name in the trace
     preemptible: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """All that a simulation is fed. `running` hold nodes from `begin` on; `actual` says how long, by key."""
+    """All input of a simulation. `running` hold nodes from `begin` on; `actual` says how long, by key."""
 
     begin: int
     pools: Mapping[PoolKey, Pool]
@@ -40,14 +40,14 @@ class Trace:
     running: Mapping[str, Lease] = field(default_factory=dict)
     actual: Mapping[str, int] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)  # of those that run
-    weights: Mapping[str, float] = field(default_factory=dict)  # of slices; who is not here has 1
+    weights: Mapping[str, float] = field(default_factory=dict)  # of slices; default 1
     order: tuple[str, ...] = ()  # keys in the order of the file
 
 
 def from_rows(rows: Sequence[Row], sizes: Mapping[str, int]) -> Trace:
     """The rows of the bare interface on pools of these sizes; raises InstanceError.
 
-    The clock begins with the first request; rows that run then hold their nodes from that instant on.
+    The clock starts with the first request; running rows hold their nodes from then on.
     """
     begin = min((row.submit for row in rows if not row.running), default=0)
     snapshot = as_snapshot(rows, dict(sizes), begin)
@@ -74,7 +74,7 @@ def _used(row: Row) -> int:
 
 
 def arriving_faster(trace: Trace, factor: float) -> Trace:
-    """The same requests with all distances between arrivals divided by `factor`, and all their instants moved along."""
+    """The same requests with all intervals between arrivals divided by `factor`, and their other times shifted."""
 
     def sooner(at: int) -> int:
         return trace.begin + round((at - trace.begin) / factor)
@@ -92,11 +92,11 @@ def arriving_faster(trace: Trace, factor: float) -> Trace:
 
 
 def releasing_early(trace: Trace, share: float, seed: int = 0) -> Trace:
-    """As if this share of the requests gave their nodes back early: after 5 to 100 % of their time, evenly drawn."""
-    chance = random.Random(seed)  # noqa: S311 - the same draw for the same seed is what is wanted
+    """The trace with this share of the requests ending early: after 5 to 100 % of their time, uniformly drawn."""
+    chance = random.Random(seed)  # noqa: S311 - reproducible on purpose
 
     def released(arrival: Arrival) -> Arrival:
-        # Both numbers are drawn for each, so that a larger share only ever adds to those of a smaller one.
+        # Both numbers are drawn for each request, so that a larger share only adds early releases.
         lot, used = chance.random(), chance.uniform(_LEAST_USED, 1)
         if lot >= share:
             return arrival

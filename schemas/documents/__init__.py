@@ -1,1 +1,1 @@
-"""The kinds that people write."""
+"""The kinds of documents that people write."""

@@ -1,4 +1,4 @@
-"""Approval: an admin's word about one request's exact content, and the text that the admin signs."""
+"""Approval: an admin's decision on the exact content of one request, and the text that the admin signs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from schemas.documents.base import Document, Model
 from schemas.reading.units import Duration, Instant, Name, format_instant
 
 NAMESPACE = "egs-approval"
-"""Of SSH signatures: what was signed for another purpose never counts as an approval."""
+"""Namespace of SSH signatures: a signature for another purpose never counts as an approval."""
 
 
 class ApprovalLimit(Model):
@@ -20,19 +20,19 @@ class ApprovalLimit(Model):
     gpus: Annotated[int, Field(ge=1, le=1_000_000, description="GPUs of all its nodes together.")]
     nodes: Annotated[int, Field(ge=1, le=100_000, description="Nodes.")]
     extend: Annotated[
-        Duration | None, Field(description="Total grace beyond its duration; of the rule extension.")
+        Duration | None, Field(description="Total grace beyond its duration; only for the rule `extension`.")
     ] = None
 
 
 class ApprovalSpec(Model):
-    """Binds one decision to one request as it reads now."""
+    """Binds one decision to one version of a request."""
 
     slice: Annotated[Name, Field(description="Slice of the request.")]
     gpr: Annotated[Name, Field(description="Name of the request.")]
-    decision: Annotated[Literal["approve", "reject"], Field(description="The admin's word.")]
+    decision: Annotated[Literal["approve", "reject"], Field(description="The admin's decision.")]
     rule: Annotated[
         Literal["request", "extension"],
-        Field(description="What it lifts: what keeps the request waiting, or the bound of its grace."),
+        Field(description="What it approves: the request itself, or its extension."),
     ] = "request"
     spec_digest: Annotated[
         str,
@@ -41,17 +41,15 @@ class ApprovalSpec(Model):
             description="Digest of the request as approved; its status shows the current one.",
         ),
     ]
-    limit: Annotated[ApprovalLimit | None, Field(description="Needed to approve.")] = None
+    limit: Annotated[ApprovalLimit | None, Field(description="Required to approve.")] = None
     not_after: Annotated[
         Instant | None,
-        Field(
-            description="The approval counts until then. Absent: no end, and then a signature does not count."
-        ),
+        Field(description="When the approval expires. Absent: never, but then a signature does not count."),
     ] = None
-    reason: Annotated[str, Field(max_length=500, description="Why; shown to the requester.")] = ""
+    reason: Annotated[str, Field(max_length=500, description="Shown to the requester.")] = ""
     signature: Annotated[
         str | None,
-        Field(max_length=8000, description="SSH signature of the statement, as `egs approve` makes it."),
+        Field(max_length=8000, description="SSH signature of the statement, made by `egs approve`."),
     ] = None
 
 
@@ -59,13 +57,13 @@ class Approval(Document):
     """`approvals/<slice>/<gpr>/<approver>.yaml`."""
 
     kind: Annotated[Literal["Approval"], Field(description="Kind of document.")] = "Approval"
-    spec: Annotated[ApprovalSpec, Field(description="What is decided about which request.")]
+    spec: Annotated[ApprovalSpec, Field(description="The decision and its request.")]
 
 
 def statement(project: str, approval: Approval) -> bytes:
-    """What an admin signs: every field that counts, one a line, in one fixed form.
+    """What an admin signs: every field that counts, one per line, in a fixed form.
 
-    No value holds a line end: all come from models that refuse it, but the reason, of which the hash stands here.
+    No value contains a line break: the models refuse it, and of the reason only the hash is used.
     """
     spec, limit = approval.spec, approval.spec.limit
     lines = [
@@ -84,7 +82,7 @@ def statement(project: str, approval: Approval) -> bytes:
 
 
 def statement_id(project: str, approval: Approval) -> str:
-    """Names one statement, so that one that was used up or withdrawn is known again."""
+    """Identifies a statement, so that a used or withdrawn one is recognised."""
     return "sha256:" + hashlib.sha256(statement(project, approval)).hexdigest()
 
 

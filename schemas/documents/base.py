@@ -1,4 +1,4 @@
-"""What every document has in common: frozen, strict, unknown fields refused, camelCase outside."""
+"""Common parts of all documents: frozen, strict, unknown fields refused, camelCase in files."""
 
 from __future__ import annotations
 
@@ -34,27 +34,27 @@ class Model(Editable):
 
 
 class Metadata(Model):
-    """A document's name; it equals its file's (or folder's) name."""
+    """A document's name; it equals the name of its file or folder."""
 
-    name: Annotated[Name, Field(description="Equals the name of the file, for a slice of its folder.")]
+    name: Annotated[Name, Field(description="Equals the name of the file; for a slice, of its folder.")]
     labels: Annotated[
         dict[str, str],
         Field(
             max_length=32,
-            description="Free words of your own. Some mean something: `egs.dev/nonce` makes a request's id; "
-            "`egs.dev/origin`, `egs.dev/generation` and `egs.dev/author` name the object of a cluster that a file "
-            "was made from, and who asked for it.",
+            description="Labels of your own. Some have a meaning: `egs.dev/nonce` is the seed of a request's id; "
+            "`egs.dev/origin`, `egs.dev/generation` and `egs.dev/author` name the cluster object that a file was made "
+            "from, and its author.",
         ),
     ] = Field(default_factory=dict)
 
 
 class Document(Model):
-    """The head that every document carries."""
+    """The fields common to all documents."""
 
     api_version: Annotated[
         Literal["egs.dev/v1alpha1"], Field(description="Version of this document format.")
     ] = "egs.dev/v1alpha1"
-    # Every kind narrows it; it stands here for its place in the order of fields.
+    # Every kind narrows it; declared here for its place in the order of fields.
     kind: Annotated[str, Field(description="Kind of document.")]
     metadata: Annotated[Metadata, Field(description="Its name, and labels.")]
 
@@ -63,37 +63,37 @@ PUBLIC_KEY = (
     r"^((ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)|sk-ssh-ed25519@openssh\.com|"
     r"sk-ecdsa-sha2-nistp256@openssh\.com) [A-Za-z0-9+/]{40,4000}={0,2}( [ -~]{0,200})?|gpg:[0-9A-F]{40})$"
 )
-"""A line of `ssh-keygen`'s .pub file, or the fingerprint of an OpenPGP key that the controller's keyring has."""
+"""A line of `ssh-keygen`'s .pub file, or the fingerprint of an OpenPGP key in the controller's keyring."""
 
 PublicKey = Annotated[str, Field(pattern=PUBLIC_KEY)]
 
 
 class ForgeAccount(Model):
-    """Somebody's account on the forge. The number is what counts: names can be given up and taken by others."""
+    """An account on the forge. The number identifies it: names can be given up and reused."""
 
     login: Annotated[
         str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$", description="Name of the account.")
     ]
-    id: Annotated[int, Field(ge=1, le=2**53, description="Its number, as the forge's API tells it.")]
+    id: Annotated[int, Field(ge=1, le=2**53, description="Its number, from the forge's API.")]
 
 
 Address = Annotated[
     str,
-    # ASCII: a letter of another alphabet that looks the same would name somebody else than the reviewer reads.
+    # ASCII only: a look-alike letter of another alphabet would name another person than the reviewer reads.
     Field(pattern=r"^[!-;=?A-~]{1,64}@[!-;=?A-~]{1,189}$", examples=["ada@example.com"]),
 ]
-"""By which commits name a person."""
+"""The mail address by which commits name a person."""
 
 
 class Person(Model):
-    """Someone who may act here."""
+    """A person with rights here."""
 
     email: Annotated[Address, Field(description="Address by which commits name this person, in ASCII.")]
     name: Annotated[
         Name | None,
         Field(
             description="Short name used for approval files; absent: the part of the address before the @, "
-            "in lower case, other characters as '-'."
+            "in lower case, with '-' for other characters."
         ),
     ] = None
     forge: Annotated[

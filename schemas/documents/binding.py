@@ -1,4 +1,4 @@
-"""GPRTemplateBinding: which templates a slice is offered in which cluster."""
+"""GPRTemplateBinding: the templates offered to a slice, by cluster."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ class BoundCluster(Model):
 
     cluster: Annotated[Name, Field(description="The cluster.")]
     templates: Annotated[
-        tuple[Name, ...], Field(min_length=1, max_length=100, description="Templates it may use there.")
+        tuple[Name, ...], Field(min_length=1, max_length=100, description="Templates offered there.")
     ]
     default: Annotated[
         Name | None,
         Field(
-            description="What a request through the API gets that says neither how much nor by which template; one of "
+            description="Template of API requests that give neither a template nor nodes and duration; one of "
             "`templates`."
         ),
     ] = None
 
 
 class GPRTemplateBindingSpec(Model):
-    """What a slice is offered."""
+    """The templates offered to a slice."""
 
     clusters: Annotated[
         tuple[BoundCluster, ...], Field(min_length=1, max_length=100, description="By cluster.")
@@ -40,4 +40,4 @@ class GPRTemplateBinding(Document):
     kind: Annotated[Literal["GPRTemplateBinding"], Field(description="Kind of document.")] = (
         "GPRTemplateBinding"
     )
-    spec: Annotated[GPRTemplateBindingSpec, Field(description="What the slice is offered.")]
+    spec: Annotated[GPRTemplateBindingSpec, Field(description="The templates offered to the slice.")]

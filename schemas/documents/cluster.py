@@ -1,4 +1,4 @@
-"""Cluster: how it is reached, whether it may be touched, and which GPU nodes it has."""
+"""Cluster: how it is accessed, whether it is managed, and its GPU nodes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from schemas.documents.maintenance import Maintenance
 from schemas.reading.units import Duration, Instant, Lasting, LongName, Name
 
 MAX_NODES = 100_000
-"""Of one cluster."""
+"""Most nodes of one cluster."""
 
 Shape = Annotated[
     str,
@@ -48,7 +48,7 @@ LabelKey = Annotated[
 
 
 class Pool(Model):
-    """Equal nodes: the same GPUs, the same network. They are counted or named, or found by their labels."""
+    """Equal nodes: same GPUs, same network. They are counted, named, or found by their labels."""
 
     name: Name
     gpu_shape: Annotated[Shape, Field(description="GPU product of these nodes.")]
@@ -58,7 +58,7 @@ class Pool(Model):
         Annotated[int, Field(ge=0, le=100_000)]
         | Annotated[tuple[LongName, ...], Field(max_length=100_000)]
         | None,
-        Field(description="How many (they are then named <pool>-1, <pool>-2, …), or their names."),
+        Field(description="Their number (they are then named <pool>-1, <pool>-2, …), or their names."),
     ] = None
     selector: Annotated[
         dict[str, LabelValue] | None,
@@ -73,39 +73,39 @@ class Pool(Model):
         str | None, Field(max_length=63, description="The provider's machine type, when requests name one.")
     ] = None
     elastic: Annotated[
-        Elastic | None, Field(description="It grows and shrinks; absent: its nodes are simply there.")
+        Elastic | None, Field(description="It grows and shrinks; absent: it has fixed nodes.")
     ] = None
     rdma: Annotated[bool, Field(description="These nodes share an RDMA network.")] = False
     secondary_network: Annotated[bool, Field(description="These nodes have a second pod network.")] = False
-    price_per_gpu_hour: Annotated[Price | None, Field(description="Instead of the cluster's price.")] = None
+    price_per_gpu_hour: Annotated[Price | None, Field(description="Overrides the cluster's price.")] = None
     max_isolated: Annotated[
         int | None,
         Field(
             ge=0,
             le=100_000,
-            description="Unhealthy nodes that may be out at once; absent: 10 % of the pool, at least one.",
+            description="Unhealthy nodes that may be taken out at once; absent: 10 % of the pool, at least one.",
         ),
     ] = None
 
     @property
     def size(self) -> int:
-        """How many nodes it has; one with a selector has none until they are found."""
+        """Number of its nodes; 0 for a selector until they are found."""
         return self.nodes if isinstance(self.nodes, int) else len(self.nodes or ())
 
     @property
     def most(self) -> int:
-        """How many nodes it has, or can have at most where it grows."""
+        """Number of its nodes; for an elastic pool the most that it can have."""
         return self.size if self.elastic is None else max(self.size, self.elastic.max)
 
     def could_have(self, nodes: int) -> bool:
-        """Whether so many nodes may ever be there; how many a selector finds, only its cluster knows."""
+        """Whether it may ever have that many nodes; what a selector finds is unknown."""
         if self.elastic is None and self.selector is not None:
             return True
         return self.most >= nodes
 
     @property
     def discovered(self) -> bool:
-        """True when its nodes are those that the cluster shows: with its labels, or as many as there are just now."""
+        """Whether the cluster reports its nodes: by labels, or as many as exist now."""
         return self.selector is not None or self.elastic is not None
 
     def node_names(self) -> tuple[str, ...]:
@@ -116,20 +116,20 @@ class Pool(Model):
 
     @property
     def isolation_limit(self) -> int:
-        """Nodes of this pool that may be isolated at once without an admin's word."""
+        """Nodes of this pool that may be isolated at once without an admin's decision."""
         if self.max_isolated is not None:
             return self.max_isolated
         return max(1, self.size // 10)
 
 
 class Health(Model):
-    """Thresholds by which an agent judges a GPU of this cluster."""
+    """Thresholds for judging GPUs of this cluster."""
 
     max_temperature: Annotated[
         int, Field(ge=40, le=120, description="°C at which a GPU is too hot (87: the vendor's alarm).")
     ] = 87
     clear_temperature: Annotated[
-        int, Field(ge=30, le=119, description="°C at or below which a hot GPU is well again.")
+        int, Field(ge=30, le=119, description="°C at or below which a hot GPU has recovered.")
     ] = 80
     readings_to_fail: Annotated[
         int, Field(ge=1, le=100, description="Bad readings in a row before a soft fault counts.")
@@ -139,19 +139,21 @@ class Health(Model):
     ] = 6
     faults_to_quarantine: Annotated[
         int,
-        Field(ge=2, le=100, description="Faults of one node within a day after which only people free it."),
+        Field(
+            ge=2, le=100, description="Faults of one node within a day after which only an admin clears it."
+        ),
     ] = 3
 
 
 class Cleared(Model):
-    """An admin's word that a quarantined node is mended."""
+    """An admin's statement that a quarantined node is repaired."""
 
     node: Annotated[LongName, Field(description="Node of this cluster.")]
     at: Annotated[Instant, Field(description="Faults and failed checks before this instant no longer count.")]
 
 
 class Access(Model):
-    """How the controller reaches a cluster's API server: exactly one of the four ways."""
+    """Access to a cluster's API server: exactly one of the four ways."""
 
     in_cluster: Annotated[bool, Field(description="The cluster the controller itself runs in.")] = False
     kubeconfig: Annotated[
@@ -177,13 +179,13 @@ class Access(Model):
     pull: Annotated[
         bool,
         Field(
-            description="An `egs-reconciler apply` inside the cluster does the work; nobody else reaches it."
+            description="An `egs-reconciler apply` inside the cluster does the work; no other process has access."
         ),
     ] = False
 
     @property
     def ways(self) -> tuple[str, ...]:
-        """The ways that are named, as the manifest spells them."""
+        """The ways that are given, as the manifest spells them."""
         named = {
             "inCluster": self.in_cluster,
             "kubeconfig": self.kubeconfig is not None,
@@ -194,7 +196,7 @@ class Access(Model):
 
 
 class ProductShape(Model):
-    """What a device's product name, as GPU feature discovery labels it, is called here."""
+    """The shape of a device product, as labelled by GPU feature discovery."""
 
     product: Annotated[
         LabelValue, Field(description="Value of the label nvidia.com/gpu.product, without -SHARED.")
@@ -204,9 +206,9 @@ class ProductShape(Model):
 
 
 class Thresholds(Model):
-    """What the checks of one shape must measure; absent: measured and shown, and never a failure."""
+    """Required results of the checks of one shape; absent: measured and shown, but never a failure."""
 
-    gpu_shape: Annotated[Shape, Field(description="The shape they are of.")]
+    gpu_shape: Annotated[Shape, Field(description="The shape that they apply to.")]
     max_nccl_latency: Annotated[
         float | None, Field(gt=0, le=1_000_000, description="Longest NCCL all-reduce of 8 bytes, µs.")
     ] = None
@@ -219,21 +221,22 @@ class Thresholds(Model):
 
 
 class Checks(Model):
-    """How nodes are checked before a start, after an end, and between the nodes of a running request."""
+    """Checks of nodes before a start, after an end, and between the nodes of a running request."""
 
     image: Annotated[
         str | None,
         Field(
             pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,499}$",
-            description="Container image of the checks; absent: only the checks that need none.",
+            description="Container image of the checks; absent: only checks that need no image.",
             examples=["ghcr.io/example/egs-checks:1"],
         ),
     ] = None
     thresholds: Annotated[
-        tuple[Thresholds, ...], Field(max_length=100, description="What must be measured, by shape.")
+        tuple[Thresholds, ...], Field(max_length=100, description="Required results, by shape.")
     ] = ()
     storage_class: Annotated[
-        LongName | None, Field(description="Of the volume that is tried; absent: the cluster's default.")
+        LongName | None,
+        Field(description="Storage class of the tested volume; absent: the cluster's default."),
     ] = None
     timeout: Annotated[Lasting, Field(description="A check that takes longer has failed.")] = timedelta(
         minutes=5
@@ -246,14 +249,16 @@ class Checks(Model):
     ] = None
     max_latency: Annotated[
         float | None,
-        Field(gt=0, le=1_000_000, description="Above this latency between two nodes people are told, µs."),
+        Field(
+            gt=0, le=1_000_000, description="Latency between two nodes above which people are notified, µs."
+        ),
     ] = None
     tolerate: Annotated[
         tuple[
             Annotated[str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._/-]{0,315}[A-Za-z0-9])?$")],
             ...,
         ],
-        Field(max_length=50, description="Keys of other people's taints that the checks' pods tolerate."),
+        Field(max_length=50, description="Keys of foreign taints that the checks' pods tolerate."),
     ] = ()
 
 
@@ -267,22 +272,20 @@ class Exit(Model):
     settle: Annotated[
         Duration,
         Field(
-            description="A node whose pods were deleted without their kubelet's word that they ended counts as "
-            "clean so long after at the earliest."
+            description="Time until a node counts as clean if its pods were deleted without confirmation from the "
+            "kubelet."
         ),
     ] = timedelta(minutes=1)
     quarantine_after: Annotated[
         Lasting,
-        Field(
-            description="A node that is not clean in time because GPU pods stay there is quarantined so long after."
-        ),
+        Field(description="Time until a node is quarantined if GPU pods stay on it after the end."),
     ] = timedelta(hours=1)
 
 
 class ClientRate(Model):
-    """How fast the controller asks an API server at most."""
+    """Rate limit of the controller's calls to an API server."""
 
-    qps: Annotated[int, Field(ge=1, le=10_000, description="Requests a second, in the long run.")] = 50
+    qps: Annotated[int, Field(ge=1, le=10_000, description="Sustained requests per second.")] = 50
     burst: Annotated[int, Field(ge=1, le=10_000, description="Requests at once.")] = 100
 
 
@@ -290,20 +293,20 @@ NamespacePattern = Annotated[
     str,
     Field(
         pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$|^[a-z0-9][-a-z0-9]{0,61}\*$",
-        description="A namespace, or with a `*` at the end all whose names begin so.",
+        description="A namespace, or a prefix followed by `*`.",
         examples=["monitoring"],
     ),
 ]
 
 
 class Outsiders(Model):
-    """Pods outside of slices that may get onto managed nodes."""
+    """Pods outside of slices that may run on managed nodes."""
 
     namespaces: Annotated[
         tuple[NamespacePattern, ...],
         Field(
             max_length=200,
-            description="Namespaces whose pods are let in; `kube-system` and the controller's own always are.",
+            description="Namespaces whose pods are allowed; `kube-system` and the controller's own always are.",
         ),
     ] = (
         "kube-*",
@@ -316,7 +319,7 @@ class Outsiders(Model):
         "cilium*",
     )
     daemon_sets: Annotated[
-        bool, Field(description="Pods that the cluster's own controller makes for DaemonSets are let in.")
+        bool, Field(description="Pods that the cluster's own controller makes for DaemonSets are allowed.")
     ] = True
 
 
@@ -326,16 +329,16 @@ class Admission(Model):
     mode: Annotated[
         Literal["auto", "policy", "webhook", "none"],
         Field(
-            description="policy: the API server's own admission policies; webhook: ours; auto: policy where the "
-            "API server has them, else webhook; none: pods carry selector and toleration themselves."
+            description="policy: the API server's own admission policies; webhook: ours; auto: policy if the API "
+            "server supports it, else webhook; none: pods carry selector and toleration themselves."
         ),
     ] = "auto"
     failure_policy: Annotated[
         Literal["Fail", "Ignore"],
-        Field(description="What becomes of a GPU pod of a slice while nobody can judge it."),
+        Field(description="What happens to a GPU pod of a slice while admission is unavailable."),
     ] = "Fail"
     outsiders: Annotated[
-        Outsiders, Field(description="Which other pods may get onto managed nodes; unless `mode` is none.")
+        Outsiders, Field(description="Other pods that may run on managed nodes; unless `mode` is none.")
     ] = Outsiders()
 
 
@@ -356,56 +359,59 @@ class ClusterSpec(Model):
     ]
     access: Annotated[
         Access | None,
-        Field(description="How it is reached, with driver kubernetes; absent: the cluster we run in."),
+        Field(description="How it is accessed, with driver kubernetes; absent: the cluster we run in."),
     ] = None
     mode: Annotated[
-        Literal["observe", "manage"], Field(description="observe: all is planned and shown, nothing touched.")
+        Literal["observe", "manage"],
+        Field(description="observe: everything is planned and shown, nothing is changed."),
     ] = "observe"
     prepare: Annotated[Duration, Field(description="Time for checks before a start.")] = timedelta(minutes=2)
     drain: Annotated[Duration, Field(description="Time to clean nodes after an end.")] = timedelta(minutes=5)
     notice: Annotated[
-        Duration, Field(description="GPU workloads are told to stop this long before the strict end.")
+        Duration, Field(description="Time before the strict end at which GPU workloads are asked to stop.")
     ] = timedelta(minutes=1)
-    price_per_gpu_hour: Annotated[Price, Field(description="Of every pool without a price of its own.")] = 0.0
+    price_per_gpu_hour: Annotated[Price, Field(description="Price in pools without one of their own.")] = 0.0
     pools: Annotated[tuple[Pool, ...], Field(min_length=1, max_length=200, description="Its GPU nodes.")]
     maintenance: Annotated[
-        tuple[Maintenance, ...], Field(max_length=500, description="Windows without some nodes.")
+        tuple[Maintenance, ...],
+        Field(max_length=500, description="Times in which some nodes are unavailable."),
     ] = ()
     health: Annotated[Health, Field(description="When a GPU counts as bad.")] = Health()
     topology: Annotated[
         tuple[LabelKey, ...],
         Field(
             max_length=8,
-            description="Node labels that name where a node stands, the largest domain first: a request is kept "
-            "in as few as can be.",
+            description="Node labels that name a node's location, the largest domain first: a request is placed "
+            "in as few domains as possible.",
             examples=[["topology.example.com/block", "topology.example.com/rack"]],
         ),
     ] = ()
     burst: Annotated[
-        Burst | None, Field(description="Used only when the wait elsewhere is too long; absent: always.")
+        Burst | None,
+        Field(description="Use it only when the wait elsewhere is too long; absent: always use it."),
     ] = None
 
     shapes: Annotated[
         tuple[ProductShape, ...],
-        Field(
-            max_length=200, description="Which shape a device's product is; absent: the pool's word counts."
-        ),
+        Field(max_length=200, description="The shapes of device products; absent: the pool's shape applies."),
     ] = ()
     checks: Annotated[Checks, Field(description="How nodes are checked.")] = Checks()
     exit: Annotated[Exit, Field(description="How nodes are taken back.")] = Exit()
     admission: Annotated[Admission, Field(description="How pods get their slice's nodes.")] = Admission()
-    client_rate: Annotated[ClientRate, Field(description="How fast its API server is asked.")] = ClientRate()
+    client_rate: Annotated[ClientRate, Field(description="Rate limit of calls to its API server.")] = (
+        ClientRate()
+    )
     stale: Annotated[
-        Lasting, Field(description="A cluster whose last news are older counts as out of reach.")
+        Lasting, Field(description="A cluster that was silent for longer counts as unreachable.")
     ] = timedelta(minutes=2)
     paused: Annotated[
         bool,
-        Field(description="What others change in the cluster is shown and not repaired; requests go on."),
+        Field(description="Foreign changes in the cluster are shown but not repaired; requests go on."),
     ] = False
 
     @model_validator(mode="after")
     def _is_not_endless(self) -> Self:
-        # A count of nodes is a few characters in a file, and every one of them gets a name.
+        # A large number is a few characters in a file, but every node gets a name.
         if sum(pool.most for pool in self.pools) > MAX_NODES:
             raise ValueError(f"the pools together have more than {MAX_NODES} nodes")
         return self
@@ -416,12 +422,10 @@ class ClusterSpec(Model):
     ] = ()
     applier_keys: Annotated[
         tuple[PublicKey, ...],
-        Field(
-            max_length=20, description="Keys by which its applier signs what it reports; with access.pull."
-        ),
+        Field(max_length=20, description="Keys by which its applier signs its reports; with access.pull."),
     ] = ()
     cleared: Annotated[
-        tuple[Cleared, ...], Field(max_length=1000, description="Nodes that people have mended.")
+        tuple[Cleared, ...], Field(max_length=1000, description="Nodes that people have repaired.")
     ] = ()
 
 

@@ -1,4 +1,4 @@
-"""Nodes that are not there all the time: pools that grow and shrink, clusters that are used only when it is full."""
+"""Nodes that come and go: elastic pools, and clusters that are used only when the others are full."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from schemas.documents.base import Model
 from schemas.reading.units import Duration, Lasting, LongName
 
 CLUSTER_API = "cluster.x-k8s.io/"
-"""Group of Cluster API, and prefix of its annotations."""
+"""API group of Cluster API, and prefix of its annotations."""
 KARPENTER = "karpenter.sh/"
-"""Group of Karpenter's NodePools."""
+"""API group of Karpenter's NodePools."""
 
 
 class ScaleTarget(Model):
-    """The object in the cluster whose `scale` subresource says how many nodes there are to be."""
+    """The cluster object whose `scale` subresource sets the number of nodes."""
 
     api_version: Annotated[
         str,
@@ -35,47 +35,47 @@ class ScaleTarget(Model):
             description="Plural, as in its URL.",
         ),
     ]
-    namespace: Annotated[LongName | None, Field(description="Absent: it belongs to no namespace.")] = None
+    namespace: Annotated[LongName | None, Field(description="Absent: it is cluster-scoped.")] = None
     name: Annotated[LongName, Field(description="Its name.")]
 
     @property
     def group(self) -> str:
-        """Its API group; empty: the core's."""
+        """Its API group; empty: the core group."""
         return self.api_version.rpartition("/")[0]
 
     @property
     def is_cluster_api(self) -> bool:
-        """Whether Cluster API makes the nodes: it is told which go, and takes Machines without a node before others."""
+        """Whether Cluster API makes the nodes: it is told which to remove; Machines without a node go first."""
         return self.api_version.startswith(CLUSTER_API)
 
     @property
     def is_karpenter(self) -> bool:
-        """Whether Karpenter makes the nodes: it takes those without pods before others, cordoned or not."""
+        """Whether Karpenter makes the nodes: it removes those without pods first, cordoned or not."""
         return self.api_version.startswith(KARPENTER)
 
 
 class Elastic(Model):
     """A pool that grows and shrinks: planning counts on nodes that do not exist yet."""
 
-    min: Annotated[int, Field(ge=0, le=100_000, description="Nodes that stay, whatever happens.")] = 0
+    min: Annotated[int, Field(ge=0, le=100_000, description="Nodes that always stay.")] = 0
     max: Annotated[int, Field(ge=1, le=100_000, description="Most nodes it can have.")]
     scale_up: Annotated[
-        Lasting, Field(description="From asking for a node until it is ready to be checked.")
+        Lasting, Field(description="Time from requesting a node until it can be checked.")
     ] = timedelta(minutes=10)
     warm: Annotated[
-        int, Field(ge=0, le=100_000, description="Free nodes kept ready beyond what is planned.")
+        int, Field(ge=0, le=100_000, description="Free nodes kept ready beyond the planned ones.")
     ] = 0
-    let_go: Annotated[Duration, Field(description="A node that nobody needs for this long is let go.")] = (
+    let_go: Annotated[Duration, Field(description="A node that is not needed for this long is removed.")] = (
         timedelta(minutes=30)
     )
     target: Annotated[
-        ScaleTarget | None, Field(description="What is scaled; needed with driver kubernetes.")
+        ScaleTarget | None, Field(description="The object to scale; required with driver kubernetes.")
     ] = None
 
     @model_validator(mode="after")
     def _has_room(self) -> Self:
         if self.min > self.max or self.warm > self.max:
-            raise ValueError("min and warm are at most max")
+            raise ValueError("min and warm must be at most max")
         return self
 
 

@@ -1,7 +1,7 @@
-"""GPR and GPRTemplate: so many GPU nodes of a shape, for a strict time, at a priority.
+"""GPR and GPRTemplate: a number of GPU nodes of a shape, for a strict time, at a priority.
 
-A file may leave fields to a template; `resolve` puts both together into a `RequestSpec`, which is what is
-planned, accepted and approved.
+A file may leave fields to a template; `resolve` merges both into a `RequestSpec`, which is planned, accepted and
+approved.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ OUTSIDE_DIGEST = (
     "move",
     "stopped",
 )
-"""Fields an approval does not bind; a priority above the slice's ceiling is bound all the same."""
+"""Fields that an approval does not bind; a priority above the slice's limit is bound all the same."""
 
 _CAME_LATER = (("prefer", "earliest"), ("maxWait", None))
-"""Fields that older digests do not know, where they say nothing: what was approved before stays approved."""
+"""Newer fields that are left out of the digest at their default, so that older approvals stay valid."""
 
 Count = Annotated[int, Field(ge=1, le=100_000)]
 StartMode = Literal["asap", "ready", "promised"]
@@ -49,7 +49,7 @@ class Network(Model):
 
 
 class ModelInfo(Model):
-    """What will run: shown beside the workload, never interpreted."""
+    """The model that will run: shown beside the workload, never interpreted."""
 
     name: Annotated[str, Field(max_length=200, description="Model.")] = ""
     framework: Annotated[str, Field(max_length=100, description="Framework.")] = ""
@@ -59,11 +59,11 @@ class ModelInfo(Model):
 
 
 class Wish(Model):
-    """The fields a GPR and a template share; None: left to the template, then to the default."""
+    """Fields common to GPR and template; None: from the template, then from the default."""
 
     nodes: Annotated[Count | None, Field(description="Whole GPU nodes, from 1.")] = None
     gpus_per_node: Annotated[
-        int | None, Field(ge=1, le=64, description="A node fits when it has at least these GPUs. Default 1.")
+        int | None, Field(ge=1, le=64, description="Least number of GPUs per node. Default 1.")
     ] = None
     gpu_shape: Annotated[
         Shape | Annotated[tuple[Shape, ...], Field(min_length=1, max_length=20)] | None,
@@ -71,14 +71,18 @@ class Wish(Model):
     ] = None
     memory_per_gpu: Annotated[
         int | None,
-        Field(ge=1, le=4_194_304, description="GB each GPU has at least; above 4096 it is taken as MiB."),
+        Field(
+            ge=1, le=4_194_304, description="Least memory of each GPU in GB; above 4096 it is taken as MiB."
+        ),
     ] = None
     instance_type: Annotated[Line | None, Field(max_length=63, description="Only this machine type.")] = None
     clusters: Annotated[
         tuple[Name, ...] | None,
         Field(max_length=100, description="Order of preference; empty or absent: the slice's."),
     ] = None
-    duration: Annotated[Lasting | None, Field(description="Strict: the nodes leave at its end.")] = None
+    duration: Annotated[Lasting | None, Field(description="Strict: the nodes are released at its end.")] = (
+        None
+    )
     priority: Annotated[
         int | None,
         Field(ge=1, le=MAX_PRIORITY, description="Low 1-100, medium 101-200, high 201-300. Default 101."),
@@ -99,22 +103,22 @@ class Wish(Model):
     ] = None
     requeue_on_failure: Annotated[
         bool | None,
-        Field(description="Queue again for the rest of its time when its nodes fail. Default true."),
+        Field(description="Queue again for the rest of its time if its nodes fail. Default true."),
     ] = None
     idle_timeout: Annotated[Lasting | None, Field(description="Release after this long without use.")] = None
     prefer: Annotated[
         Prefer | None,
         Field(
-            description="Of the pools that fit: earliest (default) start | the lowest price | the least memory "
-            "that is enough."
+            description="Which of the fitting pools: earliest (default) start | the lowest price | the least "
+            "sufficient memory."
         ),
     ] = None
     max_wait: Annotated[
         Lasting | None,
-        Field(description="With prefer price or memory: other pools count when the wait would be longer."),
+        Field(description="With prefer price or memory: use other pools if the wait would be longer."),
     ] = None
     network: Annotated[Network | None, Field(description="Networks the nodes must have.")] = None
-    model: Annotated[ModelInfo | None, Field(description="What will run, for people.")] = None
+    model: Annotated[ModelInfo | None, Field(description="What will run; informational.")] = None
 
 
 _SAYS_HOW_MUCH: dict[str, Any] = {
@@ -129,41 +133,41 @@ _SAYS_HOW_MUCH: dict[str, Any] = {
 
 
 class GPRSpec(Wish):
-    """What the file of a request says."""
+    """The spec in the file of a request."""
 
     model_config = ConfigDict(json_schema_extra=_SAYS_HOW_MUCH)
 
     slice: Annotated[Name, Field(description="The slice it is for; equals the folder.")]
     display_name: Annotated[
-        Line | None, Field(max_length=200, description="For people, in one line; may change at any time.")
+        Line | None, Field(max_length=200, description="Display name, one line; may change at any time.")
     ] = None
     not_before: Annotated[Instant | None, Field(description="Earliest wanted start.")] = None
     early_release: Annotated[
         bool, Field(description="true ends a provisioned request now, and cancels a waiting one.")
     ] = False
     extend: Annotated[
-        Duration, Field(description="Total grace asked for, beyond duration; within the project's.")
+        Duration, Field(description="Total grace wanted beyond duration; within the project's limit.")
     ] = timedelta()
     move: Annotated[
         int,
         Field(
             ge=-1000,
             le=1000,
-            description="An admin's word on its place among requests of its priority: higher first.",
+            description="An admin's adjustment of its place among requests of its priority: higher first.",
         ),
     ] = 0
     stopped: Annotated[
         bool,
-        Field(
-            description="true gives the nodes back and keeps the time that is left; false queues again for it."
-        ),
+        Field(description="true gives the nodes back and keeps the remaining time; false queues it again."),
     ] = False
-    template: Annotated[Name | None, Field(description="Template that fills in what is absent here.")] = None
+    template: Annotated[Name | None, Field(description="Template for the fields that are absent here.")] = (
+        None
+    )
 
     @model_validator(mode="after")
     def _says_how_much(self) -> Self:
         if self.template is None and (self.nodes is None or self.duration is None):
-            raise ValueError("nodes and duration are needed unless a template gives them")
+            raise ValueError("nodes and duration are required unless a template gives them")
         return self
 
 
@@ -171,23 +175,23 @@ class GPR(Document):
     """`slices/<slice>/gprs/<name>.yaml`."""
 
     kind: Annotated[Literal["GPR"], Field(description="Kind of document.")] = "GPR"
-    spec: Annotated[GPRSpec, Field(description="What is asked for.")]
+    spec: Annotated[GPRSpec, Field(description="The requested slice.")]
 
 
 class GPRTemplate(Document):
-    """`templates/<name>.yaml`: defaults that GPRs name."""
+    """`templates/<name>.yaml`: defaults for GPRs that name it."""
 
     kind: Annotated[Literal["GPRTemplate"], Field(description="Kind of document.")] = "GPRTemplate"
-    spec: Annotated[Wish, Field(description="What requests that name it get by default.")]
+    spec: Annotated[Wish, Field(description="Defaults of requests that name it.")]
 
 
 class RequestSpec(Model):
     """A GPR with its template expanded and every default filled in."""
 
     slice: Annotated[Name, Field(description="The slice it is for.")]
-    display_name: Annotated[str | None, Field(description="For people.")] = None
+    display_name: Annotated[str | None, Field(description="Display name.")] = None
     nodes: Annotated[Count, Field(description="Whole GPU nodes.")]
-    gpus_per_node: Annotated[int, Field(description="GPUs a node has at least.")] = 1
+    gpus_per_node: Annotated[int, Field(description="Least number of GPUs per node.")] = 1
     gpu_shapes: Annotated[tuple[str, ...], Field(description="In order of preference; empty: any.")] = ()
     memory_per_gpu: Annotated[int, Field(description="GB; 0: any.")] = 0
     instance_type: Annotated[str | None, Field(description="Only this machine type.")] = None
@@ -198,19 +202,19 @@ class RequestSpec(Model):
     start: Annotated[StartMode, Field(description="When it may start.")] = "asap"
     sharing: Annotated[str, Field(description="How nodes are shared.")] = "dedicated"
     preemptible: Annotated[bool, Field(description="May make room for a higher band.")] = True
-    requeue_on_failure: Annotated[bool, Field(description="Queue again when its nodes fail.")] = True
+    requeue_on_failure: Annotated[bool, Field(description="Queue again if its nodes fail.")] = True
     idle_timeout: Annotated[Duration | None, Field(description="Release after this long idle.")] = None
     network: Annotated[Network, Field(description="Networks its nodes have.")] = Network()
-    model: Annotated[ModelInfo, Field(description="What will run, for people.")] = ModelInfo()
+    model: Annotated[ModelInfo, Field(description="What will run; informational.")] = ModelInfo()
     early_release: Annotated[bool, Field(description="End it now.")] = False
-    extend: Annotated[Duration, Field(description="Total grace asked for.")] = timedelta()
+    extend: Annotated[Duration, Field(description="Total grace wanted.")] = timedelta()
     move: Annotated[int, Field(description="Place among requests of its priority: higher first.")] = 0
-    prefer: Annotated[Prefer, Field(description="Which of the pools that fit.")] = "earliest"
+    prefer: Annotated[Prefer, Field(description="Which of the fitting pools.")] = "earliest"
     max_wait: Annotated[Duration | None, Field(description="Longest wait for the preferred pools.")] = None
     stopped: Annotated[bool, Field(description="Gives its nodes back and keeps its time.")] = False
 
     def digest(self, max_priority: int) -> str:
-        """What an approval binds: `sha256:` over the canonical JSON of the spec without `OUTSIDE_DIGEST`."""
+        """What an approval is bound to: `sha256:` over the canonical JSON of the spec without `OUTSIDE_DIGEST`."""
         bound: dict[str, Any] = {
             key: value
             for key, value in self.model_dump(mode="json", by_alias=True).items()
@@ -223,7 +227,7 @@ class RequestSpec(Model):
 
 
 def resolve(spec: GPRSpec, template: Wish | None) -> RequestSpec | str:
-    """The request with the template's fields below its own; a sentence when nodes or duration are missing."""
+    """The request with the template's fields as defaults; a sentence if nodes or duration are missing."""
     given: dict[str, Any] = {} if template is None else _set_fields(template)
     given |= _set_fields(spec)
     for need in ("nodes", "duration"):
@@ -234,7 +238,7 @@ def resolve(spec: GPRSpec, template: Wish | None) -> RequestSpec | str:
     given["gpu_shapes"] = () if "any" in shapes else shapes
     given["memory_per_gpu"] = memory_gb(given.get("memory_per_gpu", 0))
     given.pop("template", None)
-    # Every value has passed its model; a copy of a blank with these is five times as fast as a new one.
+    # All values are validated already; copying a blank with them is five times as fast as validating again.
     return _BLANK.model_copy(update=given)
 
 

@@ -1,4 +1,4 @@
-"""When nodes are out of planning: once, or again and again."""
+"""When nodes are out of planning: once, or repeatedly."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from schemas.reading.units import Instant, Lasting, LongName, Name
 
 
 class Maintenance(Model):
-    """A window in which nodes serve nobody: those of the whole cluster where neither pools nor nodes are named."""
+    """A window in which nodes are unavailable: the whole cluster, unless pools or nodes are named."""
 
     begin: Annotated[Instant, Field(description="First instant without these nodes.")]
     end: Annotated[Instant, Field(description="First instant with them again; after `begin`.")]
     pools: Annotated[tuple[Name, ...], Field(description="Whole pools.")] = ()
     nodes: Annotated[tuple[LongName, ...], Field(description="Single nodes.")] = ()
     every: Annotated[
-        Lasting | None, Field(description="It comes again after this long, a day at least; absent: once.")
+        Lasting | None, Field(description="It repeats after this long, at least a day; absent: once.")
     ] = None
-    until: Annotated[Instant | None, Field(description="No window begins from here on; with `every`.")] = None
-    reason: Annotated[str, Field(max_length=200, description="For people.")] = ""
+    until: Annotated[Instant | None, Field(description="No window begins from then on; with `every`.")] = None
+    reason: Annotated[str, Field(max_length=200, description="Informational.")] = ""
 
     @model_validator(mode="after")
     def _comes_again(self) -> Self:
         if self.until is not None and self.every is None:
-            raise ValueError("until says when a window no longer comes again: name every, or delete until")
+            raise ValueError("until ends a repeated window: add every, or delete until")
         if self.every is not None and self.every < max(timedelta(days=1), self.end - self.begin):
-            raise ValueError("every is a day at least, and no shorter than the window itself")
+            raise ValueError("every must be at least a day, and at least as long as the window")
         return self

@@ -1,4 +1,4 @@
-"""Who is told of events, where and when: routes of the project, of a slice, of a person."""
+"""Who is notified of events, where and when: routes of the project, of a slice, of a person."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from schemas.reading.units import Lasting, Name
 
 
 class QuietHours(Model):
-    """When nothing is sent but what cannot wait; the rest is sent when they are over."""
+    """When only urgent messages are sent; the others are sent afterwards."""
 
     begin: Annotated[
         str, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$", description="Time of day.", examples=["22:00"])
@@ -31,21 +31,21 @@ class QuietHours(Model):
 
 
 class Template(Model):
-    """The words of a message: `$reason`, `$message`, `$request`, `$slice`, `$cluster`, `$node`, `$time`, `$type`."""
+    """The text of a message: `$reason`, `$message`, `$request`, `$slice`, `$cluster`, `$node`, `$time`, `$type`."""
 
     title: Annotated[str, Field(max_length=200, description="First line, or subject.")] = "$reason"
     body: Annotated[str, Field(max_length=4000, description="For each event.")] = "$message"
 
 
 class Route(Model):
-    """One way to people, and what goes there."""
+    """One destination of notifications, and what is sent there."""
 
-    name: Annotated[Name, Field(description="Its name; unique where it stands.")]
+    name: Annotated[Name, Field(description="Its name; unique in its document.")]
     secret: Annotated[
         Name,
         Field(
-            description="Names the operator's secret that holds the address: of the project `project.<secret>`, of a "
-            "slice `slice.<slice>.<secret>`, of a person `person.<name>.<secret>`."
+            description="Name of the operator's secret that holds the address: for the project `project.<secret>`, for "
+            "a slice `slice.<slice>.<secret>`, for a person `person.<name>.<secret>`."
         ),
     ]
     events: Annotated[
@@ -61,28 +61,30 @@ class Route(Model):
     ] = ()
     digest: Annotated[
         Lasting | None,
-        Field(description="Gathered for so long and sent as one message; absent: each at once."),
+        Field(description="Events of this long are sent as one message; absent: each at once."),
     ] = None
-    quiet: Annotated[QuietHours | None, Field(description="When it is left in peace.")] = None
+    quiet: Annotated[QuietHours | None, Field(description="When only urgent messages are sent.")] = None
     urgent: Annotated[
         tuple[str, ...],
-        Field(max_length=100, description="Reasons that neither a digest nor quiet hours hold up."),
+        Field(max_length=100, description="Reasons that are sent at once, despite digest and quiet hours."),
     ] = ()
-    template: Annotated[Template, Field(description="How messages read.")] = Template()
+    template: Annotated[Template, Field(description="The text of messages.")] = Template()
 
 
-Routes = Annotated[tuple[Route, ...], Field(max_length=20, description="Who is told of events, and where.")]
+Routes = Annotated[
+    tuple[Route, ...], Field(max_length=20, description="Who is notified of events, and where.")
+]
 
 
 class ProfileSpec(Model):
-    """What a person decides for themselves."""
+    """A person's own settings."""
 
-    email: Annotated[Address, Field(description="Whose profile it is.")]
+    email: Annotated[Address, Field(description="The person.")]
     notifications: Routes = ()
 
 
 class Profile(Document):
-    """`people/<name>.yaml`: changed by the person themselves; told of the slices that the person works in."""
+    """`people/<name>.yaml`: changed by the person; covers events of the slices that the person works in."""
 
     kind: Annotated[Literal["Profile"], Field(description="Kind of document.")] = "Profile"
-    spec: Annotated[ProfileSpec, Field(description="Whose it is, and where they are told.")]
+    spec: Annotated[ProfileSpec, Field(description="The person, and where they are notified.")]

@@ -22,7 +22,7 @@ Hours = Annotated[
     Field(
         ge=0,
         le=10**9,
-        description="GPU-hours of all its requests in a calendar month (UTC): what ran, and what waits.",
+        description="GPU-hours of all its requests in a calendar month (UTC), running and waiting ones included.",
     ),
 ]
 HoursThere = Annotated[
@@ -32,7 +32,7 @@ HoursThere = Annotated[
 
 
 class QuotaWhere(Model):
-    """What one request may hold without approval in some pools: of a cluster, of a shape, or of both."""
+    """What one request may hold without approval in some pools: by cluster, by shape, or both."""
 
     cluster: AnyCluster = None
     gpu_shape: AnyShape = None
@@ -42,18 +42,19 @@ class QuotaWhere(Model):
 
 
 class Quota(Model):
-    """What one request may hold without approval, and what all of them may take in a month."""
+    """What one request may hold without approval, and what all requests may use in a month."""
 
     gpus: Gpus = None
     nodes: Nodes = None
     gpu_hours_per_month: Hours = None
     where: Annotated[
-        tuple[QuotaWhere, ...], Field(max_length=100, description="Less in some clusters, or of some shapes.")
+        tuple[QuotaWhere, ...],
+        Field(max_length=100, description="Tighter quota in some clusters or for some shapes."),
     ] = ()
 
 
 class LimitsWhere(Model):
-    """Hard bounds in some pools: of a cluster, of a shape, or of both."""
+    """Hard limits in some pools: by cluster, by shape, or both."""
 
     cluster: AnyCluster = None
     gpu_shape: AnyShape = None
@@ -62,7 +63,7 @@ class LimitsWhere(Model):
         int | None, Field(ge=1, le=300, description="Highest priority of a request there; absent: any.")
     ] = None
     max_nodes: Annotated[
-        int | None, Field(ge=0, le=100_000, description="Most nodes of a request there; 0: none at all.")
+        int | None, Field(ge=0, le=100_000, description="Most nodes of a request there; 0: none.")
     ] = None
     max_gpus: Annotated[
         int | None, Field(ge=0, le=1_000_000, description="Most GPUs of a request there, of whole nodes.")
@@ -71,45 +72,46 @@ class LimitsWhere(Model):
 
 
 class SliceLimits(Model):
-    """Hard bounds; no approval lifts them."""
+    """Hard limits; no approval lifts them."""
 
     max_duration: Annotated[
         Lasting | None,
-        Field(description="Longest duration of a request; 365d where neither slice nor project says one."),
+        Field(description="Longest duration of a request; 365d if neither slice nor project sets one."),
     ] = None
     max_priority: Annotated[int, Field(ge=1, le=300, description="Highest priority of a request.")] = 300
     max_nodes: Annotated[int | None, Field(ge=1, le=100_000, description="Most nodes of a request.")] = None
     max_gpus: Annotated[
-        int | None, Field(ge=1, le=1_000_000, description="Most GPUs of a request: all of its whole nodes.")
+        int | None, Field(ge=1, le=1_000_000, description="Most GPUs of a request: all GPUs of its nodes.")
     ] = None
     max_memory_per_gpu: Annotated[
-        int | None, Field(ge=1, le=4096, description="GB: nodes whose GPUs have more are not for it.")
+        int | None, Field(ge=1, le=4096, description="GB: nodes whose GPUs have more are not used.")
     ] = None
     gpu_shapes: Annotated[
-        tuple[Shape, ...], Field(max_length=100, description="Shapes it may ask for; empty: all.")
+        tuple[Shape, ...], Field(max_length=100, description="Shapes that requests may ask for; empty: all.")
     ] = ()
     max_waiting: Annotated[
         int | None,
-        Field(ge=1, le=1000, description="Requests in the queue; the newest beyond it wait outside."),
+        Field(ge=1, le=1000, description="Requests in the queue; newer ones beyond it wait outside."),
     ] = None
     gpu_hours_per_month: Hours = None
     where: Annotated[
         tuple[LimitsWhere, ...],
-        Field(max_length=100, description="Less in some clusters, or of some shapes."),
+        Field(max_length=100, description="Tighter limits in some clusters or for some shapes."),
     ] = ()
 
 
 class SliceSpec(Model):
-    """Who works here, where, and within which bounds."""
+    """People, places and limits of a slice."""
 
-    description: Annotated[str, Field(max_length=500, description="For people.")] = ""
+    description: Annotated[str, Field(max_length=500, description="Informational.")] = ""
     members: Annotated[
-        tuple[Person, ...], Field(min_length=1, max_length=1000, description="Who may file requests.")
+        tuple[Person, ...], Field(min_length=1, max_length=1000, description="People who may file requests.")
     ]
     owners: Annotated[
         tuple[Person, ...],
         Field(
-            max_length=100, description="Who may change its members and its description, and file requests."
+            max_length=100,
+            description="People who may change its members and description, and file requests.",
         ),
     ] = ()
     clusters: Annotated[
@@ -120,15 +122,15 @@ class SliceSpec(Model):
         tuple[Name, ...],
         Field(min_length=1, max_length=100, description="Its namespaces in each of those clusters."),
     ]
-    quota: Annotated[Quota | None, Field(description="Absent: no bound but the project's.")] = None
-    limits: Annotated[SliceLimits, Field(description="Hard bounds of a request.")] = SliceLimits()
+    quota: Annotated[Quota | None, Field(description="Absent: only the project's applies.")] = None
+    limits: Annotated[SliceLimits, Field(description="Hard limits of its requests.")] = SliceLimits()
     paused: Annotated[
         bool,
-        Field(description="What others change of it in clusters is shown and not repaired; requests go on."),
+        Field(description="Foreign changes of it in clusters are shown but not repaired; requests go on."),
     ] = False
     notifications: Routes = ()
     weight: Annotated[
-        float, Field(gt=0, le=1000, description="Share beside other slices of one priority.")
+        float, Field(gt=0, le=1000, description="Share relative to other slices at the same priority.")
     ] = 1.0
 
     @property
@@ -142,4 +144,4 @@ class Slice(Document):
     """`slices/<slice>/slice.yaml`."""
 
     kind: Annotated[Literal["Slice"], Field(description="Kind of document.")] = "Slice"
-    spec: Annotated[SliceSpec, Field(description="Who works here, where, within which bounds.")]
+    spec: Annotated[SliceSpec, Field(description="Who works here, where, and within which limits.")]

@@ -1,4 +1,4 @@
-"""WorkspaceRequest: a slice that somebody asks for; once an admin brought it to main it is one."""
+"""WorkspaceRequest: a request for a slice; it becomes one when an admin merges it to main."""
 
 from __future__ import annotations
 
@@ -12,33 +12,31 @@ from schemas.reading.units import Name
 
 
 class WorkspaceRequestSpec(Model):
-    """What the person asks for."""
+    """The slice that the requester wants."""
 
-    requester: Annotated[Person, Field(description="Who asks, and will own the slice.")]
-    members: Annotated[
-        tuple[Person, ...], Field(max_length=999, description="Who else is to work there.")
-    ] = ()
+    requester: Annotated[Person, Field(description="The requester, who will own the slice.")]
+    members: Annotated[tuple[Person, ...], Field(max_length=999, description="The other members.")] = ()
     clusters: Annotated[
         tuple[Name, ...],
-        Field(min_length=1, max_length=100, description="Clusters it is to span, in order of preference."),
+        Field(min_length=1, max_length=100, description="Its clusters, in order of preference."),
     ]
     namespaces: Annotated[
         tuple[Name, ...],
         Field(min_length=1, max_length=100, description="Its namespaces in each of those clusters."),
     ]
-    quota: Annotated[Quota | None, Field(description="Absent: no bound but the project's.")] = None
-    limits: Annotated[SliceLimits, Field(description="Hard bounds of its requests.")] = SliceLimits()
-    reason: Annotated[str, Field(max_length=500, description="What it is for; admins read it.")] = ""
+    quota: Annotated[Quota | None, Field(description="Absent: only the project's applies.")] = None
+    limits: Annotated[SliceLimits, Field(description="Hard limits of its requests.")] = SliceLimits()
+    reason: Annotated[str, Field(max_length=500, description="What it is for; read by admins.")] = ""
 
 
 class WorkspaceRequest(Document):
-    """`requests/<name>.yaml`; the slice has the same name. A slice.yaml of that name takes its place."""
+    """`requests/<name>.yaml`; the slice gets the same name. A slice.yaml of that name takes precedence."""
 
     kind: Annotated[Literal["WorkspaceRequest"], Field(description="Kind of document.")] = "WorkspaceRequest"
-    spec: Annotated[WorkspaceRequestSpec, Field(description="What is asked for.")]
+    spec: Annotated[WorkspaceRequestSpec, Field(description="The requested slice.")]
 
     def as_slice(self) -> Slice:
-        """The slice that it makes: the requester owns it."""
+        """The slice that it makes, owned by the requester."""
         spec = self.spec
         others = tuple(person for person in spec.members if person.email != spec.requester.email)
         return Slice(

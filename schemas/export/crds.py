@@ -1,8 +1,8 @@
 """The GPR as a custom resource, made from the same models: `python -m schemas.export.crds` writes deploy/crds.
 
-The API server wants a structural schema: no references, no types below `anyOf`, RE2 patterns, no `null`. What a model
-says that has no such form is refused here, when the file is made, and never dropped in silence; the one exception are
-fields of several types, which are passed on as they are for the controller to judge.
+The API server needs a structural schema: no references, no types below `anyOf`, RE2 patterns, no `null`. A model with
+anything else is refused when the file is made, never changed silently. The one exception: fields of several types are
+passed on unchecked, for the controller to judge.
 
 Held by tests/schemas/export/test_crds.py and, on a real API server, tests/reconciler/clusters/kubernetes/test_crd.py.
 """
@@ -30,51 +30,49 @@ FOLDER = Path(__file__).parents[2] / "deploy" / "crds"
 GROUP, _, VERSION = API_VERSION.partition("/")
 PLURAL = "gprs"
 DOOR_PHASES = ("Filed", "Proposed", "Refused")
-"""Phases of an object that no controller has answered yet: on main, on a branch to be merged, or neither."""
+"""Phases of an object that the controller has not seen yet: on main, on a proposed branch, or neither."""
 NOT_MIRRORED = frozenset({"acceptedSpec", "boundNodes", "conditions"})
-"""Fields of a status that an object does not repeat, or has in another form."""
+"""Status fields that an object does not repeat, or has in another form."""
 ADMINS_ALONE = frozenset({"move"})
-"""Fields of a request that no object offers: only admins set them, and an object is its slice's own."""
+"""Request fields that objects do not have: only admins set them, but a slice's members write objects."""
 
 _PARTS = "^([0-9]{1,4}w)?([0-9]{1,5}d)?([0-9]{1,6}h)?([0-9]{1,8}m)?$"
 _RE2: Mapping[str, Json] = {
     DURATION_PATTERN: {"pattern": _PARTS, "minLength": 2},
     LASTING_PATTERN: {"pattern": _PARTS, "minLength": 2, "allOf": [{"pattern": "[1-9]"}]},
 }
-"""Patterns that look ahead, said in a way that RE2 can follow."""
+"""Patterns with look-ahead, in a form for RE2."""
 _KEPT = frozenset(
     {"type", "description", "enum", "minimum", "maximum", "minLength", "maxLength"}
     | {"minItems", "maxItems", "minProperties", "maxProperties", "required"}
 )
 _DROPPED = frozenset({"title", "default", "examples", "$defs"})
-"""Words for editors; a default would be written into the object, and from there into the file."""
+"""Keywords for editors; a default would be written into the object, and from there into the file."""
 
 
 class ObjectCondition(Model):
-    """A claim about an object, as `kubectl wait --for=condition=…` reads it."""
+    """A condition of an object, as `kubectl wait --for=condition=…` reads it."""
 
     type: Annotated[str, Field(description="Accepted, Provisioned, or a condition of the request.")]
     status: Annotated[Literal["True", "False"], Field(description="Whether it holds.")]
-    reason: Annotated[str, Field(description="Stable CamelCase word for machines.")] = ""
-    message: Annotated[str, Field(description="What is so, and what to do.")] = ""
-    last_transition_time: Annotated[Instant | None, Field(description="Since when, where it is known.")] = (
-        None
-    )
+    reason: Annotated[str, Field(description="Stable CamelCase identifier for machines.")] = ""
+    message: Annotated[str, Field(description="What happened, and what to do.")] = ""
+    last_transition_time: Annotated[Instant | None, Field(description="Since when, if known.")] = None
 
 
 class ObjectStatus(Model):
-    """What an object's status has beside the request's own."""
+    """An object's status fields beside the request's own."""
 
-    observed_generation: Annotated[int, Field(description="The object's generation that this answers.")]
+    observed_generation: Annotated[int, Field(description="The generation that this status is for.")]
     request: Annotated[str, Field(description="slice/name of its request.")] = ""
-    filed: Annotated[bool, Field(description="Whether it ever was on the main branch.")] = False
+    filed: Annotated[bool, Field(description="Whether it was ever on the main branch.")] = False
     author: Annotated[str, Field(description="Who last changed the object.")] = ""
-    author_verified: Annotated[bool, Field(description="Whether admission vouches for the author.")] = False
+    author_verified: Annotated[bool, Field(description="Whether admission verified the author.")] = False
     branch: Annotated[str, Field(description="Branch that waits to be merged.")] = ""
-    proposed: Annotated[str, Field(description="Digest of what that branch was given.")] = ""
-    start: Annotated[Instant | None, Field(description="When it began, or else is promised to.")] = None
-    end: Annotated[Instant | None, Field(description="When it ends, or else is promised to.")] = None
-    conditions: Annotated[tuple[ObjectCondition, ...], Field(description="Claims that hold now.")] = ()
+    proposed: Annotated[str, Field(description="Digest of the proposed content.")] = ""
+    start: Annotated[Instant | None, Field(description="Its start, or the promised one.")] = None
+    end: Annotated[Instant | None, Field(description="Its end, or the promised one.")] = None
+    conditions: Annotated[tuple[ObjectCondition, ...], Field(description="Conditions that hold now.")] = ()
 
 
 def gpr_crd() -> Json:
@@ -110,7 +108,7 @@ def gpr_crd() -> Json:
 
 _COLUMNS = (
     ("Phase", "string", ".status.phase"),
-    ("Start", "string", ".status.start"),  # a `date` of the future is shown as <invalid>
+    ("Start", "string", ".status.start"),  # kubectl shows a `date` in the future as <invalid>
     ("End", "string", ".status.end"),
     ("Nodes", "integer", ".spec.nodes"),
     ("Shape", "string", ".spec.gpuShape"),
@@ -126,14 +124,14 @@ def _column(name: str, type_: str, path: str) -> Json:
 def _object_schema() -> Json:
     whole = schema_of(GPR)
     spec = structural(whole["properties"]["spec"], whole["$defs"])
-    # The namespace says which slice it is.
+    # The namespace determines the slice.
     spec.pop("required")
     for field in ADMINS_ALONE:
         del spec["properties"][field]
     name = {"type": "string", "pattern": NAME_PATTERN, "maxLength": 63}
     return {
         "type": "object",
-        "description": "A GPU provision request: so many GPU nodes of a shape, for a strict time.",
+        "description": "A GPU provision request: a number of GPU nodes of a shape, for a strict time.",
         "required": ["spec"],
         "properties": {
             "apiVersion": {"type": "string"},
@@ -150,14 +148,14 @@ def _status_schema() -> Json:
     request = GPRStatus.model_json_schema(by_alias=True)
     fields = {k: v for k, v in request["properties"].items() if k not in NOT_MIRRORED}
     found = structural({"type": "object", "properties": fields}, request["$defs"])
-    found["description"] = "What the controller says of the request; written by the controller alone."
+    found["description"] = "The controller's status of the request; only the controller writes it."
     found["properties"]["phase"]["enum"] = [*DOOR_PHASES, *map(str, Phase)]
     found["properties"] |= structural(own, own["$defs"])["properties"]
     return found
 
 
 def structural(schema: Json, definitions: Mapping[str, Json]) -> Json:
-    """The same schema as Kubernetes takes it; raises ValueError for what has no such form."""
+    """The schema in the form that Kubernetes accepts; raises ValueError if there is none."""
     if "$ref" in schema:
         return structural(
             definitions[schema["$ref"].rpartition("/")[2]] | _without(schema, "$ref"), definitions
@@ -186,15 +184,15 @@ def _word(word: str, value: Any, definitions: Mapping[str, Json]) -> Json:
         case "additionalProperties", dict():
             return {"additionalProperties": structural(value, definitions)}
         case "additionalProperties", False:
-            return {}  # what is not named is dropped by the API server, and refused by kubectl
+            return {}  # unknown fields are dropped by the API server, and refused by kubectl
         case "anyOf", list():
-            # Of alternatives beside fields only what they require can be said.
+            # For alternatives beside fields only their required fields can be expressed.
             return {"anyOf": [{"required": entry["required"]} for entry in value]}
     raise ValueError(f"Kubernetes has no form for {word}: {value!r}; give it one in schemas/export/crds.py")
 
 
 def _one_of(schema: Json, definitions: Mapping[str, Json]) -> Json:
-    """Alternatives of types: one and `null` is that one; more are left for the controller to judge."""
+    """Alternative types: one type or `null` becomes that type; other choices are left to the controller."""
     kinds = [entry for entry in schema["anyOf"] if entry.get("type") != "null"]
     about = _without(schema, "anyOf")
     if len(kinds) == 1:
@@ -206,7 +204,7 @@ def _pattern(pattern: str) -> Json:
     if pattern in _RE2:
         return dict(_RE2[pattern])
     if "(?" in pattern:
-        raise ValueError(f"RE2 cannot follow {pattern}; give it a form in schemas/export/crds.py")
+        raise ValueError(f"RE2 does not support {pattern}; give it a form in schemas/export/crds.py")
     return {"pattern": pattern}
 
 
@@ -219,7 +217,7 @@ def _texts() -> dict[str, str]:
 
 
 def stale(folder: Path = FOLDER) -> list[str]:
-    """Names of files that differ from what the models give, are missing, or belong to no kind."""
+    """Names of files that differ from the models, are missing, or belong to no kind."""
     return differing(folder, _texts(), ours="*.yaml")
 
 

@@ -1,6 +1,6 @@
-"""Write the JSON Schema of every kind to schemas/json: `python -m schemas.export.generate`, with --check only compare.
+"""Write the JSON Schema of every kind to schemas/json: `python -m schemas.export.generate`; --check only compares.
 
-The models are the truth; the files exist for editors (`# yaml-language-server: $schema=…`) and other tools.
+The models are the source; the files are for editors (`# yaml-language-server: $schema=…`) and other tools.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def schema_texts() -> dict[str, str]:
 
 
 def stale(folder: Path = FOLDER) -> list[str]:
-    """Names of files that differ from what the models give, are missing, or belong to no kind."""
+    """Names of files that differ from the models, are missing, or belong to no kind."""
     return differing(folder, schema_texts(), ours="*.json")
 
 

@@ -1,4 +1,4 @@
-"""Files of a folder that are made from models: which of them are stale, and making them fresh.
+"""Generated files of a folder: which are stale, and refreshing them.
 
 Each maker (`schemas.export.generate`, `schemas.export.crds`, `reconciler.deploying.generate`) gives its texts and
 uses these.
@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 def differing(folder: Path, texts: Mapping[str, str], ours: str = "") -> list[str]:
-    """Names of files that differ from `texts` or are missing, and of those that match `ours` but are not in it."""
+    """Names of files that differ from `texts` or are missing, and of files that match `ours` but are not in it."""
     there = {path.name for path in folder.glob(ours)} if ours else set()
     return sorted(there - texts.keys() | {name for name in texts if _read(folder / name) != texts[name]})
 

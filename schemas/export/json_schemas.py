@@ -72,11 +72,11 @@ _EXAMPLE_SPECS: dict[str, dict[str, Any]] = {
         "notifications": [{"name": "mail", "secret": "mail", "events": ["GPRProvisioned", "warnings"]}],
     },
 }
-"""What an editor offers for each kind that people write."""
+"""Examples that editors offer for each kind that people write."""
 
 
 class AsWritten(GenerateJsonSchema):
-    """Defaults in the form in which files have them."""
+    """Defaults in the form used in files."""
 
     def encode_default(self, dft: Any) -> Any:
         return format_duration(dft) if isinstance(dft, timedelta) else super().encode_default(dft)

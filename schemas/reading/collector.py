@@ -1,7 +1,7 @@
 """Pause Python's cyclic garbage collector while many documents are read.
 
-Reading makes no cycles worth collecting, but every few hundred documents the collector walks all those already
-there: at 20,000 documents pausing it makes reading and checking a quarter faster (benchmarks/validation.py).
+Reading makes no cycles worth collecting, but every few hundred documents the collector walks all existing ones: at
+20,000 documents pausing it makes reading and checking a quarter faster (benchmarks/validation.py).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 
 def heap_settled() -> None:
-    """Keep the collector away from all that is there now: for a process that has read what it will have for long."""
+    """Exclude everything that exists now from collection: for a process that keeps what it has read."""
     gc.collect()
     gc.freeze()
 

@@ -1,7 +1,7 @@
-"""Say everything that is wrong with a document its model refused, in sentences.
+"""Explain in sentences everything that is wrong with a document that its model refused.
 
 The model decides; the JSON Schema made from it explains, because a schema's errors name keyword, bound and
-place. What only the model sees (a date that does not exist) is added in the model's words.
+place. What only the model detects (a date that does not exist) is added in the model's words.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ _SHAPES = {
     NAME_PATTERN: "a name of lower-case letters, digits and '-', at most 63",
     LINE_PATTERN: "text in one line, without control characters",
 }
-"""What to write where a pattern is asked for; patterns are for programs."""
+"""What to write instead of a pattern, which only programs understand."""
 
 MOST = 50
-"""Findings of one document; who mends fifty runs the check again."""
+"""Most findings per document; after fixing fifty people run the check again."""
 
 _SECRET = frozenset({"sha256", "secret"})
-"""Fields beside which people write the secret itself by mistake; what is wrong there is told without it."""
+"""Fields where people paste the secret itself by mistake; messages about them do not show the value."""
 _LOOKS_SECRET = re.compile(r"://|egs_[A-Za-z0-9_-]{20}")
-"""Addresses, whose paths open what they lead to, and keys of the API."""
+"""URLs, whose path may be a credential, and API keys."""
 
 _TYPES = {
     "integer": "a whole number",
@@ -60,29 +60,28 @@ _TYPES = {
     "null": "empty",
 }
 _SENTENCES: dict[str, Callable[[Any], str]] = {
-    "minimum": lambda bound: f"at least {bound} is allowed",
+    "minimum": lambda bound: f"it must be at least {bound}",
     "exclusiveMinimum": lambda bound: f"it must be more than {bound}",
-    "maximum": lambda bound: f"at most {bound} is allowed",
-    "minItems": lambda bound: f"at least {bound} {'entry is' if bound == 1 else 'entries are'} needed",
-    "maxItems": lambda bound: f"at most {bound} entries are allowed",
-    "maxLength": lambda bound: f"at most {bound} characters are allowed",
-    "minProperties": lambda bound: f"at least {bound} {'field is' if bound == 1 else 'fields are'} needed",
-    "maxProperties": lambda bound: f"at most {bound} fields are allowed",
+    "maximum": lambda bound: f"it must be at most {bound}",
+    "minItems": lambda bound: f"it needs at least {bound} {'entry' if bound == 1 else 'entries'}",
+    "maxItems": lambda bound: f"it may have at most {bound} entries",
+    "maxLength": lambda bound: f"it may have at most {bound} characters",
+    "minProperties": lambda bound: f"it needs at least {bound} {'field' if bound == 1 else 'fields'}",
+    "maxProperties": lambda bound: f"it may have at most {bound} fields",
     "enum": lambda values: f"allowed: {', '.join(map(str, values))}",
     "const": lambda value: f"allowed: {value}",
-    "pattern": lambda _: "it is not written in the form this field needs",
+    "pattern": lambda _: "it does not have the form that this field needs",
 }
 
 
 @cache
 def validator_of(model: type[Document]) -> Draft202012Validator:
-    """The validator for a kind's schema."""
     found: Draft202012Validator = _Validator(schema_of(model))
     return found
 
 
 def _to_its_end(_: Any, pattern: str, value: Any, _schema: Any) -> Iterator[SchemaError]:
-    """As models and JSON read a pattern: its `$` is the end of the text, not a line break before that."""
+    """As models and JSON read a pattern: `$` matches only at the end of the text, not before a final line break."""
     ending = f"{pattern[:-1]}\\Z" if pattern.endswith("$") else pattern
     if isinstance(value, str) and re.search(ending, value) is None:
         yield SchemaError(f"{value!r} does not match {pattern!r}")
@@ -92,7 +91,7 @@ _Validator: Any = extend(Draft202012Validator, {"pattern": _to_its_end})  # type
 
 
 def explain(file: str, model: type[Document], value: Any, refusal: ValidationError) -> tuple[Finding, ...]:
-    """Every reason for which `model` refused `value`, at most `MOST`; never none."""
+    """Every reason why `model` refused `value`, at least one and at most `MOST`."""
     if not isinstance(value, Mapping):
         return (Finding(file, "NotAMapping", f"the file holds {_shown(value)}, not a mapping"),)
     wrong_head = _wrong_head(file, model, value)
@@ -101,7 +100,7 @@ def explain(file: str, model: type[Document], value: Any, refusal: ValidationErr
     found = list(islice(_from_schema(file, validator_of(model).iter_errors(value)), MOST))
     if len(found) == MOST:
         return tuple(found)
-    # Innermost first: that a list is too short once a bad entry is left out of it is no news.
+    # Innermost first: a list that is only too short because a bad entry was dropped is not reported.
     for extra in sorted(_from_model(file, value, refusal), key=lambda finding: -len(finding.path)):
         if not _covered(extra.path, {finding.path for finding in found}):
             found.append(extra)
@@ -109,10 +108,10 @@ def explain(file: str, model: type[Document], value: Any, refusal: ValidationErr
 
 
 def _wrong_head(file: str, model: type[Document], value: Mapping[str, Any]) -> Finding | None:
-    """With another kind or version nothing below the head can be judged."""
+    """With a wrong kind or version nothing else can be judged."""
     kind, want = value.get("kind"), model.model_fields["kind"].default
     if kind is not None and kind != want:
-        return Finding(file, "WrongKind", f"kind is {_shown(kind)}, files here hold {want}", ("kind",))
+        return Finding(file, "WrongKind", f"kind is {_shown(kind)}, but files here hold {want}", ("kind",))
     version = value.get("apiVersion")
     if version is not None and version != API_VERSION:
         return Finding(file, "WrongVersion", f"apiVersion is {_shown(version)}", ("apiVersion",))
@@ -124,12 +123,12 @@ def _from_schema(file: str, errors: Iterable[SchemaError]) -> Iterator[Finding]:
         if error.validator == "anyOf" and tuple(error.absolute_path) == ("spec",):
             yield from _says_too_little(file, error)
         else:
-            # Of a choice's branches, the one that the author most likely meant.
+            # Of the branches of a choice, the one that the author most likely meant.
             yield from _one(file, best_match([error]) if error.validator == "anyOf" else error)
 
 
 def _says_too_little(file: str, error: Any) -> Iterator[Finding]:
-    """The one choice between fields: a GPR gives nodes and duration unless a template does."""
+    """The one choice between fields: a GPR needs nodes and duration, or a template with them."""
     for name in ("nodes", "duration"):
         if error.instance.get(name) is None:
             yield _missing(file, ("spec", name), error.schema, " unless a template gives it")
@@ -158,7 +157,9 @@ def _unknown(file: str, path: Path, fields: Mapping[str, Any]) -> Finding:
     near = get_close_matches(name[:64].lower(), [field.lower() for field in fields], 1, 0.6)
     meant = next((field for field in fields if near and field.lower() == near[0]), None)
     fix = f"did you mean {meant}?" if meant else f"fields here: {', '.join(sorted(fields))}"
-    return Finding(file, "UnknownField", f"{_dotted(path)} is no field of this kind", path, fix, on_key=True)
+    return Finding(
+        file, "UnknownField", f"{_dotted(path)} is not a field of this kind", path, fix, on_key=True
+    )
 
 
 def _missing(file: str, path: Path, schema: Mapping[str, Any], unless: str = "") -> Finding:
@@ -166,7 +167,7 @@ def _missing(file: str, path: Path, schema: Mapping[str, Any], unless: str = "")
     example, about = _example(field), field.get("description", "")
     more = f", for example {example}" if example else f": {about.rstrip('.')}" if about else ""
     fix = f"add {path[-1]}{more}"
-    return Finding(file, "MissingField", f"{_dotted(path)} is needed{unless}", path, fix)
+    return Finding(file, "MissingField", f"{_dotted(path)} is required{unless}", path, fix)
 
 
 def _types_of(schema: Mapping[str, Any]) -> str:
@@ -175,7 +176,7 @@ def _types_of(schema: Mapping[str, Any]) -> str:
 
 
 def _example(schema: Mapping[str, Any]) -> str:
-    """One value that a field may have; nothing where none would fit more than by chance."""
+    """An example value of a field; empty if none would fit better than any other."""
     for branch in _branches(schema):
         if branch.get("pattern") in (DURATION_PATTERN, LASTING_PATTERN):
             return "6h"
@@ -192,12 +193,12 @@ def _example(schema: Mapping[str, Any]) -> str:
 
 
 def _branches(schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The ways to fill a field in; leaving it empty is none."""
+    """The alternatives for a field, except leaving it empty."""
     return [branch for branch in schema.get("anyOf", [schema]) if branch.get("type") != "null"]
 
 
 def _advice(error: Any) -> str | None:
-    """What to write instead, from the schema's type, bounds, words and pattern."""
+    """What to write instead, from the schema's type, bounds, values and pattern."""
     around = error.parent
     is_one_of = error.validator == "type" and around is not None and around.validator == "anyOf"
     schema = around.schema if is_one_of else error.schema
@@ -206,7 +207,7 @@ def _advice(error: Any) -> str | None:
 
 
 def _type(schema: Mapping[str, Any]) -> str:
-    """What it refers to elsewhere is always a part of a document, so a mapping."""
+    """A reference always leads to a part of a document, so to a mapping."""
     return str(schema.get("type", "object" if "$ref" in schema else ""))
 
 
@@ -261,7 +262,7 @@ def _list(schema: Mapping[str, Any]) -> str:
 
 
 def _from_model(file: str, value: Any, refusal: ValidationError) -> Iterator[Finding]:
-    """What only the model sees, in words of ours: those of its library are for programmers."""
+    """What only the model detects, in our words: the library's are for programmers."""
     for error in refusal.errors(include_url=False, include_context=False):
         path = real_path(value, error["loc"])
         what, fix = f"{_dotted(path)} has a value that the field cannot hold", None
@@ -269,7 +270,7 @@ def _from_model(file: str, value: Any, refusal: ValidationError) -> Iterator[Fin
             said, _, hint = error["msg"].removeprefix("Value error, ").partition("; ")
             what, fix = f"{_dotted(path)}: {said}", f"write {hint.replace(' reads', '')}" if hint else None
         elif error["type"] in ("int_type", "int_from_float"):
-            what, fix = f"{_dotted(path)} must be a whole number", "write it without a point"
+            what, fix = f"{_dotted(path)} must be a whole number", "write it without a decimal point"
         yield Finding(file, "BadValue", what, path, fix)
 
 
@@ -286,7 +287,7 @@ def real_path(value: Any, steps: Iterable[str | int]) -> Path:
 
 
 def _covered(path: Path, places: set[Path]) -> bool:
-    """Whether the schema has spoken about this value, or about one inside or around it."""
+    """Whether the schema has reported this value, or one inside or around it."""
     return any(place[: len(path)] == path or path[: len(place)] == place for place in places)
 
 
@@ -298,9 +299,9 @@ def _dotted(path: Path) -> str:
 
 
 def _shown_at(path: Path, value: Any) -> str:
-    """The value; nothing of what may be a secret, which would be told to everybody who reads of the mistake."""
+    """The value, unless it may be a secret: everyone who reads the message would see it."""
     secret = isinstance(value, str) and path and path[-1] in _SECRET
-    return "some other text, which is not shown" if secret else _shown(value)
+    return "a text that is not shown" if secret else _shown(value)
 
 
 def _shown(value: Any) -> str:

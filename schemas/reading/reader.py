@@ -1,8 +1,8 @@
 """From a file's bytes to a document, or to everything that is wrong with it.
 
-A document is a regular file, lies where its kind belongs, passes the strict loader and its model, and is
-named after its file or folder. `read_document` does all of that; a cache that holds what `parse_to_json` gave,
-keyed by the content's hash, skips the slow half and goes on with `from_json`.
+A document is a regular file at a path of its kind, passes the strict loader and its model, and has the name of its
+file or folder. `read_document` does all of that; a cache of the results of `parse_to_json`, keyed by the content's
+hash, skips the slow half and continues with `from_json`.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from schemas.rules.rule_list import severity_of
 
 REGULAR = 0o100644
 READER_VERSION = "3"
-"""Part of the key of every cache of what is read here; raised whenever the same bytes read differently."""
+"""Part of every cache key for parsed files; raised whenever the same bytes are read differently."""
 
 Reading = Document | tuple[Problem, ...]
-"""What one file turned out to be."""
+"""The result of reading one file."""
 
 _NAME = "[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
 _FOLDERS = ("clusters/", "slices/", "templates/", "bindings/", "keys/", "people/", "requests/", "approvals/")
 _HEAD = (("api_version", "apiVersion"), ("kind", "kind"))
 _WELCOME = ("README.md", ".gitkeep")
-"""Files that may lie anywhere without a word."""
+"""Files that may be anywhere without a warning."""
 _ODD = {0o120000: "a symbolic link", 0o160000: "a submodule"}
-"""What in place of a folder would hide all that people expect below it."""
+"""Modes that would hide everything expected below a folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class PathRule:
-    """Which files hold one kind. The pattern's groups are the document's name (`name`) and its folders."""
+    """The path of the files of one kind. The pattern's groups are the document's name (`name`) and its folders."""
 
     kind: str
     path: str
@@ -76,7 +76,7 @@ _MATCHERS = tuple((rule, re.compile(rule.pattern)) for rule in PATHS)
 
 
 def rule_of(path: str) -> tuple[PathRule, dict[str, str]] | None:
-    """The kind of document that lives at `path` and the names its path gives; None where none does."""
+    """The kind of document at `path` and the names in it; None if it is not the path of a document."""
     for rule, pattern in _MATCHERS:
         found = pattern.fullmatch(path)
         if found:
@@ -85,12 +85,12 @@ def rule_of(path: str) -> tuple[PathRule, dict[str, str]] | None:
 
 
 def read_document(path: str, data: bytes, mode: int = REGULAR) -> Reading:
-    """The document, or all its problems; `()` for a file that is none of ours. Raises nothing."""
+    """The document, or all its problems; `()` for a file that is not ours. Raises nothing."""
     return read_with_text(path, data, mode)[0]
 
 
 def read_with_text(path: str, data: bytes, mode: int = REGULAR) -> tuple[Reading, bytes | None]:
-    """As `read_document`, and the JSON text for a cache when the bytes are one YAML document."""
+    """As `read_document`, plus the JSON text for a cache if the bytes are one YAML document."""
     found = rule_of(path)
     if found is None:
         return _no_document(path, mode), None
@@ -108,12 +108,12 @@ def read_with_text(path: str, data: bytes, mode: int = REGULAR) -> tuple[Reading
 
 
 def parse_to_json(data: bytes) -> bytes:
-    """The bytes' one meaning as JSON text; raises `Refused`. For a cache in front of `from_json`."""
+    """The content as JSON text for `from_json`; raises `Refused`. For a cache."""
     return to_json(load(data))
 
 
 def from_json(path: str, text: bytes) -> Reading:
-    """As `read_document`, from what `parse_to_json` gave; its problems have no places."""
+    """As `read_document`, from the result of `parse_to_json`; its problems have no line numbers."""
     found = rule_of(path)
     if found is None:
         return _no_document(path, REGULAR)
@@ -129,10 +129,10 @@ def _validated(
     path: str, rule: PathRule, names: dict[str, str], text: bytes
 ) -> Document | tuple[Finding, ...]:
     try:
-        # Python's own names for fields are for code; a file has one spelling.
+        # Python's names of fields are for code; files use the alias only.
         document = rule.model.model_validate_json(text, by_alias=True, by_name=False)
     except ValidationError as error:
-        # Only refused documents need the explainer, and it takes longer to import than all the rest.
+        # Only refused documents need the explainer, which takes longer to import than everything else.
         from schemas.reading.explain import explain
 
         return explain(path, rule.model, value_of_json(text), error)
@@ -140,22 +140,22 @@ def _validated(
 
 
 def _misplaced(path: str, document: Any, names: dict[str, str]) -> list[Finding]:
-    """Where the document contradicts its own path, or leaves out what models assume for Python's sake."""
+    """Contradictions between the document and its path, and head fields for which models have defaults."""
     found = [
-        Finding(path, "MissingField", f"the field {alias} is absent", fix=f"add {alias}")
+        Finding(path, "MissingField", f"the field {alias} is missing", fix=f"add {alias}")
         for field, alias in _HEAD
         if field not in document.model_fields_set
     ]
     name = document.metadata.name
     if names.get("name", name) != name:
-        message = f"metadata.name is {name}, the path says {names['name']}"
+        message = f"metadata.name is {name}, but the path says {names['name']}"
         found.append(Finding(path, "NameMismatch", message, ("metadata", "name")))
     for folder in ("slice", "gpr"):
         if folder not in names:
             continue
         said = getattr(document.spec, folder)
         if said != names[folder]:
-            message = f"spec.{folder} is {said}, the folder says {names[folder]}"
+            message = f"spec.{folder} is {said}, but the folder says {names[folder]}"
             found.append(Finding(path, "FolderMismatch", message, ("spec", folder)))
     return found
 
@@ -164,6 +164,8 @@ def _no_document(path: str, mode: int) -> tuple[Problem, ...]:
     if not f"{path}/".startswith(_FOLDERS) or path.rpartition("/")[2] in _WELCOME:
         return ()
     what = _ODD.get(mode)
-    message = f"{path} is {what}: nothing behind it is read" if what else f"{path} is no document's path"
+    message = (
+        f"{path} is {what}: nothing behind it is read" if what else f"{path} is not the path of a document"
+    )
     fix = "name it .yaml" if path.endswith(".yml") else None
     return (Finding(path, "StrayFile", message, fix=fix).problem(None),)

@@ -1,8 +1,8 @@
-"""What an unquoted YAML scalar means, where all readers agree; otherwise it is refused.
+"""The meaning of an unquoted YAML scalar on which all readers agree; any other is refused.
 
-The scalars of YAML 1.2's core schema, less those that a YAML 1.1 reader takes for something else: `no` (false
-there), `010` (8), `1:30` (90), `1_000` (1000), `1e3` (text), `2026-11-21` (a date). An RFC 3339 date-time
-with a zone is the one exception: it is text here, and every field that holds one says so.
+The scalars of YAML 1.2's core schema, except those that a YAML 1.1 reader understands differently: `no` (false
+there), `010` (8), `1:30` (90), `1_000` (1000), `1e3` (text), `2026-11-21` (a date). The one exception is an RFC 3339
+date-time with a zone: it is text here, and every field that holds one says so.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from math import isinf
 
 MAX_INTEGER = 2**53
-"""Above it a reader that keeps numbers as doubles sees another number."""
+"""A reader that keeps numbers as doubles changes larger ones."""
 
 _WORDS: dict[str, bool | None] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
@@ -28,7 +28,7 @@ _FLOAT = re.compile(r"[-+]?((0|[1-9][0-9]*)?[.][0-9]+|(0|[1-9][0-9]*)[.])")
 _DATE_TIME = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})"
 )
-# Possessive (`*+`): what was taken is never given back, or sixty thousand digits and a letter would take minutes.
+# Possessive (`*+`) prevents backtracking: sixty thousand digits and a letter would take minutes.
 _DIGITS = r"[0-9][0-9_]*+"
 _AMBIGUOUS = tuple(
     (re.compile(pattern, re.IGNORECASE), meaning)
@@ -41,7 +41,7 @@ _AMBIGUOUS = tuple(
         ),
         (rf"[-+]?({_DIGITS}([.][0-9_]*+)?|[.][0-9_]++)e[-+]?[0-9]+", "a number to some readers"),
         (rf"[-+]?{_DIGITS}(:[0-9_]+)+([.][0-9_]*)?", "a number to the base of 60 to some readers"),
-        (r"[-+]?[.]inf|[.]nan", "no number that can be computed with"),
+        (r"[-+]?[.]inf|[.]nan", "not a number that can be computed with"),
         (r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}", "a date to some readers"),
         (
             r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(t|[ \t]+)[0-9]{1,2}:[0-9]{2}:[0-9]{2}([.][0-9]*)?"
@@ -53,7 +53,7 @@ _AMBIGUOUS = tuple(
 
 
 class Ambiguous(ValueError):  # noqa: N818 - a refusal is an answer
-    """A plain scalar that is refused; `rule` says by which rule."""
+    """A refused plain scalar; `rule` names the rule."""
 
     def __init__(self, rule: str, message: str) -> None:
         super().__init__(message)
@@ -61,20 +61,20 @@ class Ambiguous(ValueError):  # noqa: N818 - a refusal is an answer
 
 
 def classify(text: str) -> str | int | float | bool | None:
-    """The value of a plain scalar; raises `Ambiguous` where readers would disagree."""
+    """The value of a plain scalar; raises `Ambiguous` if readers would disagree."""
     if text in _WORDS:
         return _WORDS[text]
     meaning = _AMBIGUOUS_WORDS.get(text.lower())
     if meaning is not None:
         raise Ambiguous("AmbiguousScalar", f"unquoted {text!r} is {meaning}")
-    # Whatever else readers take for a number or a time begins like one.
+    # Everything else that readers take for a number or a time starts with one of these.
     return text if text[0] not in "+-.0123456789" else _number_or_text(text)
 
 
 def _number_or_text(text: str) -> str | int | float:
     shown = text if len(text) <= 40 else f"{text[:37]}..."
     if _INTEGER.fullmatch(text):
-        # The length first: turning thousands of digits into a number is slow.
+        # Length first: converting thousands of digits is slow.
         if len(text) > 17 or abs(int(text)) > MAX_INTEGER:
             raise Ambiguous("NumberTooLarge", f"{shown} is beyond 2^53, where readers round differently")
         return int(text)

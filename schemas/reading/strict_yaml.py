@@ -1,12 +1,12 @@
-"""Read one YAML document, refusing whatever two readers could understand differently.
+"""Read one YAML document; refuse everything that two readers could understand differently.
 
-YAML 1.2 core scalars, read from libyaml's events; nothing is ever constructed from a tag, and the walk keeps
-its own stack, so that no input, however deep or long, can crash the process. The same bytes are read the same
-way by the check on a pull request and by the controller, and the same way as any YAML 1.1 reader would: a
-plain scalar about which readers differ (`no`, `010`, `1:30`, `1_000`) is refused with "quote it".
+YAML 1.2 core scalars, read from libyaml's events. Tags construct nothing, and the walk keeps its own stack, so no
+input, however deep or long, can crash the process. The check on a pull request, the controller and any YAML 1.1
+reader read the same bytes the same way: a plain scalar on which readers differ (`no`, `010`, `1:30`, `1_000`) is
+refused with "quote it".
 
-`load` gives the value; `locate`, a second reading that only refused documents need, gives the place of every
-key and value in it.
+`load` gives the value; `locate`, a second pass that only refused documents need, gives the place of every key and
+value in it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MAX_BYTES = 64 * 1024
 MAX_DEPTH = 32
 MAX_NODES = 20_000
 KNOWN_SCALARS = 8192
-"""Bound of the memory of plain scalars already told apart; a repository repeats the same few thousand."""
+"""Size of the cache of classified scalars; a repository repeats the same few thousand."""
 
 Path = tuple[str | int, ...]
 Place = tuple[int, int]
@@ -50,14 +50,14 @@ _BARE_CR = re.compile(r"\r(?!\n)")
 FORBIDDEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # controls
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # reorder what a reviewer sees
-    "\u2028\u2029\ufeff\ufffe\uffff"  # line breaks to some readers, byte order mark, no characters
-    "\u00ad\u180e\u200b\u2060-\u2064\ufff9-\ufffb\U000e0000-\U000e007f"  # nobody sees them, programs do
-    "\ud800-\udfff]"  # halves of characters, of which no UTF-8 can be made
+    "\u2028\u2029\ufeff\ufffe\uffff"  # line breaks to some readers, byte order mark, not characters
+    "\u00ad\u180e\u200b\u2060-\u2064\ufff9-\ufffb\U000e0000-\U000e007f"  # invisible to people
+    "\ud800-\udfff]"  # surrogates, which UTF-8 cannot encode
 )
 
 
 class Refused(UserError):  # noqa: N818 - a refusal is an answer
-    """Bytes that are not a document; where, by which rule, and what to do. Lines and columns count from 1."""
+    """Bytes that are not a document: place, rule and advice. Lines and columns count from 1."""
 
     def __init__(self, rule: str, message: str, place: Place = (1, 1), fix: str | None = None) -> None:
         self.rule = rule
@@ -69,24 +69,24 @@ class Refused(UserError):  # noqa: N818 - a refusal is an answer
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """Where each key and value of a document begins, by path: `("spec", "clusters", 0)`."""
+    """The place of each key and value of a document, by path: `("spec", "clusters", 0)`."""
 
     values: Places
     keys: Places
 
     def value(self, path: Path) -> Place:
-        """The value at `path`, or the nearest one around it when the document has none there."""
+        """The value at `path`, or the nearest one around it if there is none."""
         while path not in self.values and path:
             path = path[:-1]
         return self.values.get(path, (1, 1))
 
     def key(self, path: Path) -> Place:
-        """The key whose value is at `path`; without one, what `value` gives."""
+        """The key of the value at `path`; without a key, as `value`."""
         return self.keys.get(path) or self.value(path)
 
 
 class _Known(dict[str, Any]):
-    """Plain scalars already told apart; forgets all at its bound, so that no input makes it grow."""
+    """Cache of classified plain scalars; cleared when full, so that no input makes it grow."""
 
     def __missing__(self, text: str) -> object:
         if len(self) >= KNOWN_SCALARS:
@@ -101,9 +101,9 @@ _known = _Known()
 
 
 def load(data: bytes, max_bytes: int = MAX_BYTES) -> object:
-    """The document's value: dict, list, str, int, float, bool or None. Raises `Refused` and nothing else.
+    """The document's value: dict, list, str, int, float, bool or None. Raises only `Refused`.
 
-    Machine-written files may be larger than people's: their readers raise `max_bytes`.
+    Machine-written files may be larger than people's: their readers pass a higher `max_bytes`.
     """
     _check_bytes(data, max_bytes)
     get = CParser(data).get_event
@@ -119,8 +119,8 @@ def load(data: bytes, max_bytes: int = MAX_BYTES) -> object:
 
 def _check_bytes(data: bytes, max_bytes: int) -> None:
     if len(data) > max_bytes:
-        raise Refused("TooLarge", f"the file has {len(data)} bytes, at most {max_bytes} are read")
-    # Nearly every file is plain ASCII, and this one pass in C shows it.
+        raise Refused("TooLarge", f"the file has {len(data)} bytes, at most {max_bytes} are allowed")
+    # Nearly every file is plain ASCII, and this pass in C is the fastest test for it.
     if not data.translate(None, _PLAIN_ASCII) and b"\r" not in data:
         return
     try:
@@ -139,7 +139,7 @@ def _end_of(text: str) -> Place:
 
 
 def _open(get: Callable[[], Any]) -> None:
-    get()  # the stream's start says nothing
+    get()  # stream start
     event = get()
     if type(event) is not DocumentStartEvent:
         raise Refused("EmptyDocument", "the file holds no document")
@@ -153,10 +153,10 @@ def _close(event: Any) -> None:
 
 
 def _walk(get: Callable[[], Any], escapes: bool, marks: bool) -> tuple[Any, int]:  # noqa: C901 - one table of events
-    """The value of the events up to the document's end, and how many values it holds.
+    """The value of the events up to the document's end, and the number of values in it.
 
-    `escapes` and `marks` say whether the text could hold any escape, and any tag or anchor. Each microsecond here
-    is paid for every value of a repository: one loop over local names, the commonest event first, hardly a call.
+    `escapes` and `marks` say whether the text can contain escapes, and tags or anchors. This loop runs for every
+    value of a repository, so it uses local names, tests the commonest event first and hardly calls anything.
     """
     top: list[Any] = []
     known, stack, nodes, in_mapping = _known, list[Any](), 0, False
@@ -218,7 +218,7 @@ def _check_value(value: object, nodes: int, max_nodes: int) -> None:
     if value is None:
         raise Refused("EmptyDocument", "the file holds no document")
     if nodes > max_nodes:
-        raise Refused("TooManyValues", f"the file holds {nodes} values, at most {max_nodes} are read")
+        raise Refused("TooManyValues", f"the file holds {nodes} values, at most {max_nodes} are allowed")
 
 
 def _refuse_property(event: Any) -> NoReturn:
@@ -245,16 +245,16 @@ def _place(event: Any) -> Place:
 
 def _syntax(error: YAMLError, data: bytes) -> Refused:
     if isinstance(error, ReaderError):
-        return Refused("ForbiddenCharacter", f"no text: {error.reason}")
+        return Refused("ForbiddenCharacter", f"not text: {error.reason}")
     mark = getattr(error, "problem_mark", None)
-    # At the end of the file libyaml points at a line after the last.
+    # At the end of the file libyaml reports a line after the last one.
     place = (min(mark.line, data.count(b"\n")) + 1, mark.column + 1) if mark else (1, 1)
     parts = (getattr(error, "context", None), getattr(error, "problem", None))
-    return Refused("BadYaml", ": ".join(part for part in parts if part) or "this is no YAML", place)
+    return Refused("BadYaml", ": ".join(part for part in parts if part) or "this is not YAML", place)
 
 
 def locate(data: bytes) -> Positions:
-    """The place of every key and value of bytes that `load` accepts; others are not for this function."""
+    """The place of every key and value in bytes that `load` accepts."""
     get = CParser(data).get_event
     get(), get()  # the stream's and the document's start
     positions = Positions({}, {})

@@ -1,4 +1,4 @@
-"""Values as people write them: durations, instants, memory. Parsing refuses, it never guesses.
+"""Values as people write them: durations, instants, memory. Invalid values are refused, never guessed.
 
 `Duration`, `Lasting` (a duration above zero) and `Instant` are pydantic field types; in Python they are
 `timedelta` and aware UTC `datetime` in whole seconds.
@@ -19,23 +19,23 @@ INSTANT_PATTERN = (
     "^(19[7-9][0-9]|2[01][0-9]{2})-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]+)?"
     "([Zz]|[+-][0-9]{2}:[0-9]{2})$"
 )
-"""The years are bounded so that adding any duration to an instant stays within what a `datetime` can hold."""
+"""The years are limited so that an instant plus any duration still fits a `datetime`."""
 NAME_PATTERN = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
 LONG_NAME_PATTERN = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?([.][a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$"
 LINE_PATTERN = r"^[^\x00-\x1f\x7f-\x9f]*$"
-"""The strict loader refuses the other characters that break lines; API servers' expressions could not name them."""
+"""The strict loader refuses the other line-breaking characters; expressions of API servers cannot name them."""
 LONGEST_NAME = 253
-"""Characters of a name with dots, as Kubernetes has it."""
+"""Longest name with dots, as in Kubernetes."""
 MIB_ABOVE = 4096
-"""No GPU has more than 4 TB of memory, so a larger figure can only be MiB (the vendor's SDK passes 81920)."""
+"""No GPU has more than 4 TB of memory, so a larger value must be MiB (the vendor's SDK passes 81920)."""
 
-# A pattern's `$` would let a line break pass at the end; `fullmatch` does not.
+# `$` in a pattern matches before a final line break; `fullmatch` does not.
 _DURATION = re.compile(DURATION_PATTERN)
 _INSTANT = re.compile(INSTANT_PATTERN)
 
 
 def parse_duration(text: object) -> timedelta:
-    """`0d6h0m`, `6h`, `90m`, `1w`; raises ValueError on anything else."""
+    """Accepts `0d6h0m`, `6h`, `90m`, `1w`; raises ValueError for anything else."""
     if isinstance(text, timedelta):
         return text
     found = _DURATION.fullmatch(text) if isinstance(text, str) else None
@@ -46,21 +46,21 @@ def parse_duration(text: object) -> timedelta:
 
 
 def parse_lasting(text: object) -> timedelta:
-    """A duration that is not zero."""
+    """A duration above zero."""
     value = parse_duration(text)
     if value <= timedelta():
-        raise ValueError("it must last longer than nothing; a duration reads like 0d6h0m, 6h, 90m or 1w")
+        raise ValueError("it must be above zero; a duration reads like 0d6h0m, 6h, 90m or 1w")
     return value
 
 
 def format_duration(value: timedelta) -> str:
-    """The canonical form `0d6h0m`; seconds are cut off."""
+    """The canonical form `0d6h0m`; seconds are dropped."""
     minutes = int(value.total_seconds()) // 60
     return f"{minutes // 1440}d{minutes % 1440 // 60}h{minutes % 60}m"
 
 
 def parse_instant(text: object) -> datetime:
-    """An RFC 3339 time with a zone, as aware UTC in whole seconds (fractions are cut off)."""
+    """An RFC 3339 time with a zone, as aware UTC in whole seconds (fractions are dropped)."""
     if isinstance(text, datetime):
         return text
     if not isinstance(text, str) or not _INSTANT.fullmatch(text):
@@ -120,7 +120,7 @@ Name = Annotated[
     str, Field(pattern=NAME_PATTERN, description="lower-case letters, digits and '-', at most 63")
 ]
 Line = Annotated[str, Field(pattern=LINE_PATTERN)]
-"""Text that tables, logs and messages show in one line: no line break, nor another control character."""
+"""Text for one line of a table, log or message: without line breaks or other control characters."""
 LongName = Annotated[
     str,
     Field(
@@ -130,4 +130,4 @@ LongName = Annotated[
         examples=["ip-10-0-0-1.example.internal"],
     ),
 ]
-"""What Kubernetes lets nodes and Secrets be called."""
+"""Names that Kubernetes allows for nodes and Secrets."""

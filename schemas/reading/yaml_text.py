@@ -1,9 +1,9 @@
 """Write plain data as block YAML that `strictyaml.load` reads back as the same data.
 
-The same data always gives the same text: keys stay in their order, a text is quoted only where it has to be
-and is never broken over lines, so that a changed value is one changed line. Dicts with text keys, lists, tuples,
-str, int, float, bool and None are written; anything else raises TypeError. What the loader would refuse by its
-bounds (too deep, too large, forbidden characters) is written all the same.
+The same data always gives the same text: keys keep their order, text is quoted only if necessary and never wrapped, so
+a changed value is one changed line. Dicts with text keys, lists, tuples, str, int, float, bool and None are
+supported; anything else raises TypeError. The loader's bounds (depth, size, forbidden characters) are not
+checked.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from typing import Any
 from schemas.reading.scalars import Ambiguous, classify
 
 _PLAIN = re.compile(r"[A-Za-z0-9_/+(](?:[A-Za-z0-9_./+()@%=~^$, '-]|:(?=[^ ]))*(?<! )")
-"""Texts of which no syntax of YAML takes a part; cautious rather than complete."""
+"""Texts without any YAML syntax; cautious rather than complete."""
 
 _SIMPLE_KEY = 200
-"""A longer key takes YAML's explicit form; libyaml looks for the colon within 1,024 bytes only."""
+"""A longer key takes YAML's explicit form, because libyaml looks for the colon within 1,024 bytes only."""
 
 
 def dump(data: Any) -> str:
-    """One document as text, with a line break at its end."""
+    """One document as text, with a final line break."""
     lines = _block(data, "") if isinstance(data, dict | list | tuple) and data else [_scalar(data)]
     return "\n".join(lines) + "\n"
 
 
 def _block(data: Any, indent: str) -> Iterator[str]:
-    """The lines of a mapping or list that is not empty."""
+    """The lines of a non-empty mapping or list."""
     deeper = f"{indent}  "
     if isinstance(data, dict):
         for key, value in data.items():
@@ -69,12 +69,12 @@ def _scalar(value: Any) -> str:
     if isinstance(value, int):
         return str(value)
     if isinstance(value, float) and isfinite(value):
-        # Exponents are refused as ambiguous, so the digits are written out.
+        # Exponents are refused as ambiguous, so all digits are written.
         digits = format(Decimal(repr(value)), "f")
         return digits if "." in digits else f"{digits}.0"
     if value in ({}, [], ()):
         return "{}" if isinstance(value, dict) else "[]"
-    raise TypeError(f"this is no plain data: {value!r}")
+    raise TypeError(f"this is not plain data: {value!r}")
 
 
 @lru_cache(maxsize=8192)

@@ -1,1 +1,1 @@
-"""The rules that documents obey, alone and together."""
+"""The rules for documents, each alone and all together."""

@@ -1,4 +1,4 @@
-"""Check a whole repository at once, and say what was found in the three ways people and machines read it.
+"""Check a whole repository, and format the problems for people and machines.
 
 Pure: files come in as bytes, problems go out as values or text.
 """
@@ -31,14 +31,14 @@ Request = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """How many files are documents or should be, and every problem, sorted by file and place."""
+    """The number of documents (including refused ones), and every problem, sorted by file and place."""
 
     documents: int
     problems: tuple[Problem, ...]
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is an error."""
+        """Whether there is no error."""
         return not any(problem.severity == "error" for problem in self.problems)
 
 
@@ -51,8 +51,8 @@ def check_files(
 ) -> CheckResult:
     """Every problem of a repository in one run.
 
-    With a `base` (the tree the change is made against) and the requests' phases, also edits that may not be; with
-    `now` also what is over. `is_recorded` tells of a file whether its request was accepted before: see `Repository`.
+    With `base` (the tree before the change) and the requests' phases, also forbidden edits; with `now` also expired
+    keys. `is_recorded` says whether the request of a file was accepted before: see `Repository`.
     """
     contents: dict[str, bytes] = {}
     outcomes: dict[str, Outcome] = {}
@@ -82,7 +82,7 @@ def check_files(
 def forbidden_edits(
     base: Repository, head: Repository, phases: Mapping[Request, Phase]
 ) -> tuple[Finding, ...]:
-    """Edits of requests that hold nodes. A change of their template or slice is none: they keep their terms."""
+    """Edits of requests that hold nodes. Changes of their template or slice are allowed: they keep their terms."""
     found: list[Finding] = []
     for (slice_, name), phase in sorted(phases.items()):
         file = gpr_path(slice_, name)
@@ -104,7 +104,6 @@ def as_json(result: CheckResult) -> str:
 
 
 def problem_json(problem: Problem) -> dict[str, Any]:
-    """One problem as data."""
     return {
         "file": problem.file,
         "line": problem.line,
@@ -117,7 +116,7 @@ def problem_json(problem: Problem) -> dict[str, Any]:
 
 
 def as_annotations(result: CheckResult) -> str:
-    """Commands by which a GitHub workflow puts each problem beside its line; one a line, nothing for none."""
+    """GitHub workflow commands that annotate each problem's line; one per line, empty without problems."""
     return "".join(f"{_annotation(problem)}\n" for problem in result.problems)
 
 

@@ -1,4 +1,4 @@
-"""What an edit of a request means: whether it asks for more or something else, and whether it is allowed."""
+"""What an edit of a request means: whether it asks for more or for something else, and whether it is allowed."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ ALWAYS_FREE = (
     "stopped",
     "max_wait",
 )
-"""Fields that may change at any time. Of a provisioned request, notBefore and start then have no effect."""
+"""Fields that may change at any time. On a provisioned request notBefore and start then have no effect."""
 
 MORE_IS_MORE = ("nodes", "gpus_per_node", "memory_per_gpu", "duration", "priority")
-"""Fields of which more is asking for more, and less is free while the request waits."""
+"""Fields where more is asking for more, and less is free while the request waits."""
 
 SOMETHING_ELSE = ("slice", "gpu_shapes", "clusters", "instance_type", "network", "sharing", "prefer")
-"""Fields whose every change asks for something else."""
+"""Fields where every change asks for something else."""
 
 
 def asks_more_or_other(old: RequestSpec, new: RequestSpec) -> bool:
-    """Whether a waiting request loses its place among equals by this edit: its `filedAt` is set anew."""
+    """Whether this edit costs a waiting request its place among equals: its `filedAt` is reset."""
     if any(getattr(new, field) > getattr(old, field) for field in MORE_IS_MORE):
         return True
     return any(getattr(new, field) != getattr(old, field) for field in SOMETHING_ELSE)
@@ -47,10 +47,10 @@ def changed_terms(old: RequestSpec, new: RequestSpec) -> tuple[str, ...]:
 def edit_problems(
     file: str, old: RequestSpec, new: RequestSpec, phase: Phase, before: RequestSpec | None = None
 ) -> Iterator[Finding]:
-    """The edits that may not be: changed terms of a request that holds nodes, none of any other.
+    """Forbidden edits: changed terms of a request that holds nodes.
 
-    `before` is what the file said until now (None: nothing that one could go by): a term that it has otherwise than it
-    counts is not this edit's. Of a request that shall end nothing else matters.
+    `before` is what the file said until now (None: unknown). A term that already differed from the accepted one is not
+    blamed on this edit. A request that shall end may change anything.
     """
     if phase not in HOLDING or new.early_release:
         return
@@ -58,7 +58,7 @@ def edit_problems(
         if before is not None and getattr(before, field) == getattr(new, field):
             continue
         name = FIELD_NAMES.get(field, field)
-        message = f"{name} may not change while the request is {phase}"
+        message = f"{name} must not change while the request is {phase}"
         yield Finding(file, "ForbiddenEdit", message, ("spec", name))
 
 
@@ -68,4 +68,4 @@ FIELD_NAMES = {
     "gpu_shapes": "gpuShape",
     "instance_type": "instanceType",
 }
-"""Where a user document calls a resolved field otherwise."""
+"""Names of resolved fields in user documents, if they differ."""

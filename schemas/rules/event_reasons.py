@@ -1,13 +1,13 @@
-"""What routes may name: the reasons of events, and the words of a message's template.
+"""Names that routes may use: the reasons of events, and the fields for message templates.
 
 The reasons are those of `reconciler.model.events.EventReason`, which this package does not import;
-tests/schemas/rules/test_route_rules.py holds the two together.
+tests/schemas/rules/test_route_rules.py compares the two.
 """
 
 from __future__ import annotations
 
 WARNINGS = "warnings"
-"""Stands for every reason that asks somebody to act."""
+"""Stands for every reason that asks for action."""
 
 REASONS = (
     "GPRCreated",
@@ -79,7 +79,7 @@ REASONS = (
     "NotificationsLost",
     "EventsOmitted",
 )
-"""Of every event there is."""
+"""All event reasons."""
 
 TEMPLATE_WORDS = ("cluster", "message", "node", "reason", "request", "slice", "time", "type")
-"""What a template may have behind a `$`."""
+"""Names that a template may use after `$`."""

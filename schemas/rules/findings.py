@@ -1,7 +1,7 @@
-"""What a rule found, by the path of the value inside its document.
+"""Findings of the rules, by the path of the value inside its document.
 
-A finding becomes a `Problem`, with line and column, only when somebody reads it: places take a second reading
-of the file, which the controller never needs.
+A finding becomes a `Problem`, with line and column, only when it is shown: places cost a second pass over the
+file, which the controller never needs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from schemas.rules.rule_list import fix_of, severity_of
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One broken rule; `fix` overrides its general advice, `on_key` points at the key, not its value."""
+    """One broken rule; `fix` overrides the rule's general advice, `on_key` points at the key, not its value."""
 
     file: str
     rule: str
@@ -25,7 +25,7 @@ class Finding:
     on_key: bool = False
 
     def problem(self, positions: Positions | None) -> Problem:
-        """With its place; without positions that is the file's first character."""
+        """With line and column; without positions the file's first character."""
         line, column = (1, 1)
         if positions is not None:
             line, column = positions.key(self.path) if self.on_key else positions.value(self.path)

@@ -1,6 +1,6 @@
-"""Which pools could hold a request, whenever they are free, and why an admin must agree to it.
+"""Which pools could hold a request once they are free, and why an admin must approve it.
 
-Pure; when it gets nodes the planner decides. Bounds of one request are `schemas.rules.limits`.
+Pure; the planner decides when it gets nodes. The limits of one request are in `schemas.rules.limits`.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ Reason = Literal[
     "ShapeNeedsApproval",
     "MonthlyQuotaExceeded",
 ]
-"""Why an admin has to agree, in the order in which it is told; the last only the controller can know."""
+"""Why an admin must approve, in the order of messages; only the controller can know the last one."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalNeed:
-    """What an admin has to agree to; `message` goes on after the request's name: "asks for …"."""
+    """A reason for approval; `message` continues the request's name: "asks for …"."""
 
     reason: Reason
     message: str
 
 
 def pool_fits(spec: RequestSpec, pool: Pool) -> bool:
-    """Whether a node of `pool` is what `spec` asks for; how many nodes there are is the caller's question."""
+    """Whether a node of `pool` satisfies `spec`; the number of nodes is not checked."""
     return not misfits(spec, pool)
 
 
 def misfits(spec: RequestSpec, pool: Pool) -> tuple[str, ...]:
-    """The fields of `spec` that a node of `pool` does not satisfy, in the order of the document's fields."""
+    """The fields of `spec` that a node of `pool` does not satisfy, in the order of the document."""
     lacks = (
         ("gpusPerNode", pool.gpus_per_node < spec.gpus_per_node),
         ("gpuShape", bool(spec.gpu_shapes) and pool.gpu_shape not in spec.gpu_shapes),
@@ -62,7 +62,7 @@ def gpus_held(spec: RequestSpec, pool: Pool) -> int:
 def approval_needs(
     spec: RequestSpec, slice_: SliceSpec, project: ProjectSpec, offered: Collection[Offered]
 ) -> tuple[ApprovalNeed, ...]:
-    """Why an admin must approve a request that these nodes fit: a rule of the project, or none is within quota."""
+    """Why an admin must approve a request that fits these nodes: the project's policy, or no pool is within quota."""
     shapes = {node.gpu_shape for _, node in offered}
     found = [*_of_pools(spec, slice_, project, offered), *_by_policy(spec, project, shapes)]
     return tuple(sorted(found, key=lambda need: get_args(Reason).index(need.reason)))
@@ -71,7 +71,7 @@ def approval_needs(
 def _of_pools(
     spec: RequestSpec, slice_: SliceSpec, project: ProjectSpec, offered: Collection[Offered]
 ) -> tuple[ApprovalNeed, ...]:
-    """Those of the pool that needs the least; of equal ones the one with the smallest nodes."""
+    """The reasons of the pool that needs the fewest; on a tie, of the pool with the smallest nodes."""
     of_each = [(needs_there(spec, slice_, project, one), one[1].gpus_per_node) for one in offered]
     least = min(of_each, key=lambda found: (len(found[0]), found[1]), default=((), 0))
     return least[0]
@@ -80,7 +80,7 @@ def _of_pools(
 def needs_there(
     spec: RequestSpec, slice_: SliceSpec, project: ProjectSpec, offered: Offered
 ) -> tuple[ApprovalNeed, ...]:
-    """Why an admin must approve that the request gets nodes of this one pool."""
+    """Why an admin must approve nodes of this pool for the request."""
     found, gpus, most = [], spec.nodes * offered[1].gpus_per_node, project.approval.gpu_hours
     beyond = over_quota(spec, slice_, offered)
     if beyond is not None:
@@ -106,22 +106,22 @@ def _by_policy(spec: RequestSpec, project: ProjectSpec, offered: Collection[str]
         yield ApprovalNeed("PriorityNeedsApproval", text)
     shapes = sorted({*offered, *spec.gpu_shapes}.intersection(policy.gpu_shapes))
     if shapes:
-        text = f"may get {', '.join(shapes)}, which nobody gets without approval"
+        text = f"may get {', '.join(shapes)}, which always needs approval"
         yield ApprovalNeed("ShapeNeedsApproval", text)
 
 
 def free_gpus_by_hours(spec: RequestSpec, gpu_hours: int) -> int:
-    """The most GPUs that a request of this duration may hold within so many GPU-hours."""
+    """The most GPUs that a request of this duration may hold within that many GPU-hours."""
     return int(gpu_hours * 3600 // spec.duration.total_seconds())
 
 
 def free_priority(slice_: SliceSpec, project: ProjectSpec) -> int:
-    """The highest priority that an approval need not bind: the slice's ceiling, or the policy's below it."""
+    """The highest priority that an approval does not bind: the slice's limit, or a lower one of the policy."""
     return min(slice_.limits.max_priority, project.approval.priority or slice_.limits.max_priority)
 
 
 def admins_needed(project: ProjectSpec, nodes: int, gpus: int) -> int:
-    """How many admins have to approve what holds so much: two beyond the project's second threshold."""
+    """Number of admins who must approve that many nodes and GPUs: two above the project's second threshold."""
     above = project.approval.two_admins_above
     beyond = above is not None and (
         (above.nodes is not None and nodes > above.nodes) or (above.gpus is not None and gpus > above.gpus)

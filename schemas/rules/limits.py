@@ -1,7 +1,7 @@
-"""What quota and limits mean for one request: of itself, and on the nodes of one pool. Pure.
+"""Quota and limits of one request, by itself and on the nodes of one pool. Pure.
 
-A limit is hard, a quota waits for an admin. Both come from the slice and from the project, for every slice; the
-stricter counts. What is spent in a month only the controller knows: `reconciler.accounts.monthly_limits`.
+A limit is hard; above a quota an admin must approve. Both come from the slice and from the project's rules for every
+slice; the stricter applies. Only the controller knows what is used in a month: `reconciler.accounts.monthly_limits`.
 
 Held by tests/schemas/rules/test_limits.py.
 """
@@ -19,10 +19,10 @@ from schemas.documents.slice import LimitsWhere, Quota, QuotaWhere, SliceLimits,
 from schemas.reading.units import format_duration
 
 NO_SHAPE = ("none",)
-"""Shapes of a slice of whose own list the project allows none: no GPU is called so."""
+"""Shapes of a slice if the project allows none of its own: no GPU has this name."""
 
 LONGEST = timedelta(days=365)
-"""The longest duration where neither the slice nor the project says one: more is nearly always a slip of the pen."""
+"""Longest duration if neither slice nor project sets one: a longer one is nearly always a typo."""
 
 RULES = {
     "duration": "DurationTooLong",
@@ -31,7 +31,7 @@ RULES = {
     "gpuShape": "ShapeNotAllowed",
     "memoryPerGpu": "TooMuchMemory",
 }
-"""Of `schemas.rules.rule_list`, by the field of a request."""
+"""Rules of `schemas.rules.rule_list`, by the field of a request."""
 
 Bound = TypeVar("Bound", int, timedelta)
 
@@ -48,12 +48,12 @@ class Offer(Protocol):
 
 
 Offered = tuple[str, Offer]
-"""A cluster, and one node of a pool that it has."""
+"""A cluster and one node of one of its pools."""
 
 
 @dataclass(frozen=True, slots=True)
 class LimitViolation:
-    """A hard limit that a request breaks; `field` is the request's, `allowed` what would pass."""
+    """A hard limit that a request breaks; `field` is the request's, `allowed` says what would pass."""
 
     field: str
     asked: str
@@ -61,18 +61,17 @@ class LimitViolation:
 
     @property
     def rule(self) -> str:
-        """What breaking it is called."""
+        """The rule that it breaks."""
         return RULES[self.field]
 
     @property
     def message(self) -> str:
-        """One sentence."""
         return f"{self.field} is {self.asked} but the slice allows {self.allowed}"
 
 
 @dataclass(frozen=True, slots=True)
 class HourBound:
-    """GPU-hours of one slice in one calendar month, in a cluster or of a shape (None: any)."""
+    """A monthly bound on a slice's GPU-hours, for a cluster or shape (None: any)."""
 
     gpu_hours: int
     is_hard: bool
@@ -81,19 +80,19 @@ class HourBound:
 
     @property
     def where(self) -> str:
-        """` in east of H100-80GB`, or nothing: the place in which it counts."""
+        """` in east of H100-80GB`, or empty: where it applies."""
         return _where(self)
 
     def covers(self, cluster: str, gpu_shape: str) -> bool:
-        """Whether what runs there counts."""
+        """Whether GPU-hours there count."""
         return self.cluster in (None, cluster) and self.gpu_shape in (None, gpu_shape)
 
 
-# -- the slice as the project has it -----------------------------------------------------------------------------------
+# -- the slice within its project --------------------------------------------------------------------------------------
 
 
 def in_project(slice_: SliceSpec, project: ProjectSpec) -> SliceSpec:
-    """The slice with the project's bounds for every slice among its own: of two the stricter."""
+    """The slice with the project's bounds for every slice applied; the stricter wins."""
     limits, quota = project.limits.every_slice, project.quota
     if limits != SliceLimits():
         slice_ = slice_.edited(limits=_stricter(slice_.limits, limits))
@@ -153,7 +152,7 @@ def broken(spec: RequestSpec, limits: SliceLimits) -> tuple[LimitViolation, ...]
 
 
 def broken_there(spec: RequestSpec, limits: SliceLimits, offered: Offered) -> tuple[LimitViolation, ...]:
-    """Hard limits that keep a request, which breaks none of its own, from the nodes of that pool."""
+    """Hard limits that keep a request from the nodes of that pool, if it breaks none by itself."""
     cluster, node = offered
     if limits.gpu_shapes and node.gpu_shape not in limits.gpu_shapes:
         return (LimitViolation("gpuShape", node.gpu_shape, ", ".join(limits.gpu_shapes)),)
@@ -206,7 +205,7 @@ def _where(bound: LimitsWhere | QuotaWhere | HourBound) -> str:
 
 
 def over_quota(spec: RequestSpec, slice_: SliceSpec, offered: Offered) -> str | None:
-    """What goes on after the request's name, "asks for …", where its quota has less than it would hold there."""
+    """Text after the request's name, "asks for …", if it would hold more there than its quota."""
     cluster, node = offered
     gpus, quota = spec.nodes * node.gpus_per_node, slice_.quota
     if quota is None:
@@ -220,11 +219,11 @@ def over_quota(spec: RequestSpec, slice_: SliceSpec, offered: Offered) -> str | 
     return None
 
 
-# -- hours of a month --------------------------------------------------------------------------------------------------
+# -- GPU-hours per month -----------------------------------------------------------------------------------------------
 
 
 def hour_bounds(slice_: SliceSpec) -> tuple[HourBound, ...]:
-    """Every bound on the GPU-hours that the slice takes in a month, hard ones first."""
+    """Every monthly bound on the slice's GPU-hours, hard ones first."""
     kinds: list[tuple[bool, SliceLimits | Quota]] = [(True, slice_.limits)]
     if slice_.quota is not None:
         kinds.append((False, slice_.quota))

@@ -1,4 +1,4 @@
-"""Rules of keys and of bindings: what is handed to somebody exists, and is theirs alone.
+"""Rules of API keys and template bindings: what they refer to exists, and keys are unique.
 
 Held by tests/schemas/rules/test_offer_rules.py.
 """
@@ -30,15 +30,15 @@ def of_key(file: str, key: ApiKey, view: View) -> Iterator[Finding]:
 
 
 def expired(file: str, key: ApiKey, now: datetime) -> Iterator[Finding]:
-    """The one rule that time breaks: asked for by whoever has a clock."""
+    """The one rule that depends on the time."""
     end = key.spec.not_after
     if end is not None and end <= now:
-        message = f"the key opens nothing since {format_instant(end)}"
+        message = f"the key expired at {format_instant(end)}"
         yield Finding(file, "KeyExpired", message, ("spec", "notAfter"))
 
 
 def of_groups(file: str, project: Project, view: View) -> Iterator[Finding]:
-    """The slices that groups are good for exist."""
+    """The slices of groups exist."""
     for i, group in enumerate(project.spec.groups):
         yield from of_slices(file, group.slices, ("spec", "groups", i, "slices"), view)
 
@@ -59,7 +59,7 @@ def inside_binding(file: str, binding: GPRTemplateBinding) -> Iterator[Finding]:
 
 
 def of_binding(file: str, binding: GPRTemplateBinding, view: View) -> Iterator[Finding]:
-    """Slice, clusters and templates exist and go together."""
+    """Slice, clusters and templates exist and match."""
     name = binding.metadata.name
     slice_ = view.slice(name)
     if slice_ is None and view.no_slice(name):
@@ -94,9 +94,9 @@ def _of_bound_templates(file: str, bound: BoundCluster, at: Path, view: View) ->
 
 
 def of_bound_template(file: str, gpr: GPR, spec: RequestSpec, view: View) -> Iterator[Finding]:
-    """A request of a bound slice names a template that is bound where it may go, or none.
+    """A request of a bound slice names a template that is bound where it may run, or none.
 
-    Where it names clusters, in each of them; else in one of the slice's.
+    If it names clusters, the template must be bound in each of them; else in one of the slice's.
     """
     name = gpr.spec.template
     binding = view.document(binding_path(spec.slice), GPRTemplateBinding) if name else None
@@ -111,7 +111,7 @@ def of_bound_template(file: str, gpr: GPR, spec: RequestSpec, view: View) -> Ite
     if spec.clusters:
         message += f" in {_listed(sorted(set(asked) - set(there)))}"
     offered = "; ".join(f"{_listed(names)} in {cluster}" for cluster, names in bound.items())
-    fix = f"bound are {offered}; choose one of them, or name none"
+    fix = f"bound templates: {offered}; choose one of them, or none"
     yield Finding(file, "TemplateNotBound", message, ("spec", "template"), fix)
 
 

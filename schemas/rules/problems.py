@@ -1,4 +1,4 @@
-"""What is wrong with a repository, as values; what they quote of a file can steer no terminal, log or page."""
+"""Problems of a repository as values; quoted file content is made safe for terminals, logs and pages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 Severity = Literal["error", "warning", "notice"]
 
 MOST_CHARACTERS = 500
-"""Of a text that quotes what somebody wrote; names and keys of a file can be as long as the file."""
+"""Length limit of texts that quote a file; names and keys in a file can be as long as the file."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -25,9 +25,9 @@ class Problem:
 
 
 def quoted(text: str) -> str:
-    """The text as one line that shows what it holds: whatever does not print is written as an escape, the end cut.
+    """The text as one printable line: other characters are escaped, and the end is cut off.
 
-    Bytes of a file's name that are no UTF-8 (Python keeps them as lone surrogates) come out as `\\xff`.
+    Bytes of a file name that are not UTF-8 (Python keeps them as lone surrogates) become `\\xff`.
     """
     short = text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 1]}…"
     return short if short.isprintable() else "".join(map(_visible, short))

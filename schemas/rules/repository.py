@@ -1,8 +1,8 @@
-"""The documents of one tree, and what the rules say about them, at a cost that follows what changed.
+"""The documents of one tree and the findings of the rules, updated at the cost of what changed.
 
-Whatever a document's rules read of the other documents they read through a `View`, which writes it down; a
-change runs again the rules of the changed documents and of those that had read something that changed, and no
-others. A refused file is known as refused, so that those that refer to it are not blamed for its absence.
+Rules read other documents only through a `View`, which records what they read. A change runs the rules of the changed
+documents and of those that had read something that changed. A refused file is remembered as refused, so that
+documents that refer to it are not blamed for its absence.
 """
 
 from __future__ import annotations
@@ -32,57 +32,56 @@ from schemas.rules.rules_inside import inside
 from schemas.rules.view import PROJECT, Key, View, approvals_key, facts_of, keys_of, slice_path
 
 Outcome = Reading | None
-"""What became of one file; None: it is gone."""
+"""The result of reading one file; None: it was deleted."""
 
 
 class Repository:
-    """One tree's documents. Updated in place by its one owner."""
+    """One tree's documents. Updated in place by a single owner."""
 
     def __init__(self) -> None:
         self._documents: dict[str, Document] = {}
         self._others: dict[
             str, Document
-        ] = {}  # those that are no requests: few, and all that most looks need
+        ] = {}  # documents other than requests: few, and enough for most lookups
         self._refused: dict[str, tuple[Problem, ...]] = {}
         self._named: dict[type[Document], dict[Any, Any]] = {kind: {} for kind in _NAMES}
         self._parts: defaultdict[Key, set[str]] = defaultdict(set)
         self._readers: defaultdict[Key, set[str]] = defaultdict(set)
         self._read: dict[str, set[Key]] = {}
         self._findings: dict[str, tuple[Finding, ...]] = {}
-        self._arrived: dict[str, int] = {}  # in which update requests' files came
+        self._arrived: dict[str, int] = {}  # number of the update in which a request's file came
         self._updates = 0
         self.is_recorded: Callable[[str], bool] = lambda _: False
-        """Whether the request of that file was accepted before; asked where a slice has too many of them."""
+        """Whether the request of a file was accepted before; asked if a slice has too many of them."""
         self.rules_run = 0
-        """How many documents the rules were run on by the last update."""
+        """Number of documents on which the last update ran the rules."""
 
     @classmethod
     def empty(cls) -> Self:
-        """The repository without a file."""
         return cls()
 
     @property
     def documents(self) -> Mapping[str, Document]:
-        """Every document that reads well, by path."""
+        """Every valid document, by path."""
         return MappingProxyType(self._documents)
 
     @property
     def others(self) -> Mapping[str, Document]:
-        """Every document that reads well and is no request, by path."""
+        """Every valid document that is not a request, by path."""
         return MappingProxyType(self._others)
 
     @property
     def refused(self) -> Mapping[str, tuple[Problem, ...]]:
-        """Every file that could not be read as a document, or draws a word for lying there, by path."""
+        """Every file that is not a valid document, or has a warning for its place, by path."""
         return MappingProxyType(self._refused)
 
     def absent(self, path: str) -> bool:
-        """Whether no file lies there at all, neither a document nor a refused one."""
+        """Whether there is no file at that path, neither a document nor a refused one."""
         return path not in self._documents and path not in self._refused
 
     @property
     def project(self) -> Project | None:
-        """The project, when project.yaml reads well."""
+        """The project, if project.yaml is valid."""
         found = self._documents.get(PROJECT)
         return found if isinstance(found, Project) else None
 
@@ -93,7 +92,7 @@ class Repository:
 
     @property
     def slices(self) -> Mapping[str, Slice]:
-        """By name: those of their own files, and those that workspace requests make."""
+        """By name: slice files, and slices made by workspace requests."""
         asked = self._named[WorkspaceRequest]
         if not asked:
             return MappingProxyType(self._named[Slice])
@@ -131,12 +130,12 @@ class Repository:
         return MappingProxyType(self._named[GPR])
 
     def approvals(self, slice_: str, gpr: str) -> tuple[Approval, ...]:
-        """Every approval filed for a request, whoever filed it, in the order of their names."""
+        """All approvals of a request, by name."""
         paths = sorted(self._parts.get(approvals_key(slice_, gpr), ()))
         return tuple(found for path in paths if isinstance(found := self._documents[path], Approval))
 
     def resolved(self, slice_: str, name: str) -> RequestSpec | None:
-        """A request with its template expanded; None when either is missing or too little is said."""
+        """A request with its template expanded; None if either is missing, or nodes or duration are."""
         gpr = self.gprs.get((slice_, name))
         if gpr is None:
             return None
@@ -147,14 +146,14 @@ class Repository:
         return found if isinstance(found, RequestSpec) else None
 
     def copy(self) -> Repository:
-        """Another repository with the same documents; updates of one do not show in the other. O(documents)."""
+        """A repository with the same documents, updated independently. O(documents)."""
         other = copy(self)
         for name, value in vars(self).items():
             setattr(other, name, _own(value))
         return other
 
     def update(self, changes: Mapping[str, Outcome]) -> None:
-        """Put, replace and remove files, then run the rules that this touches."""
+        """Add, replace and remove files, then run the affected rules."""
         changed: set[Key] = set()
         self._updates += 1
         for path, outcome in changes.items():
@@ -167,9 +166,9 @@ class Repository:
             self._run(path)
 
     def leave_unread(self, paths: Iterable[str]) -> None:
-        """Documents whose content nobody needs: they lie there and count in their folder, and no rule runs on them.
+        """Documents whose content is not needed: they exist and count in their folder, but no rule runs on them.
 
-        To be said before anything else; a later `update` of such a path puts what it holds in its place.
+        Call it before anything else; a later `update` of such a path stores its content.
         """
         for path in paths:
             self._refused[path] = ()
@@ -178,7 +177,7 @@ class Repository:
                 self._arrived.setdefault(path, self._updates)
 
     def _put(self, path: str, outcome: Outcome) -> set[Key]:
-        """Store one outcome; the keys whose readers have to look again."""
+        """Store one result; returns the keys whose readers must run again."""
         old = self._documents.pop(path, None)
         refused = self._refused.pop(path, None)
         was_refused, was_unread = refused is not None, refused == ()
@@ -235,18 +234,18 @@ class Repository:
         return path not in self._findings
 
     def reads(self, path: str) -> frozenset[Key]:
-        """Which others the rules of the document there looked for."""
+        """Keys that the rules of the document there have read."""
         return frozenset(self._read.get(path, ()))
 
     def findings(self) -> tuple[Finding, ...]:
-        """What the rules found in the documents that read well, in a stable order."""
+        """Findings in the valid documents, in a stable order."""
         found = [finding for findings in self._findings.values() for finding in findings]
         if self.absent(PROJECT):
             found.append(Finding(PROJECT, "ProjectMissing", "there is no project.yaml"))
         return tuple(sorted(found, key=lambda finding: (finding.file, finding.rule, finding.message)))
 
     def problems(self, positions: Callable[[str], Positions | None] = lambda _: None) -> tuple[Problem, ...]:
-        """Everything wrong or worth a word, sorted by file and place; `positions` gives those of one file."""
+        """All errors, warnings and notices, sorted by file and place; `positions` gives those of one file."""
         by_file: dict[str, Positions | None] = {}
         found = [problem for problems in self._refused.values() for problem in problems]
         for finding in self.findings():
@@ -266,11 +265,11 @@ _NAMES: dict[type[Document], Callable[[Any], str | tuple[str, str]]] = {
     Profile: lambda document: document.metadata.name,
     GPR: lambda document: (document.spec.slice, document.metadata.name),
 }
-"""By what each kind is looked up."""
+"""The lookup key of each kind."""
 
 
 def _own(value: Any) -> Any:
-    """A copy of one table of a repository; documents and findings are shared, they never change."""
+    """A copy of one table of a repository; immutable documents and findings are shared."""
     if isinstance(value, set):
         return set(value)
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Rules of routes: who is told of which events, when, and in which words.
+"""Rules of routes: who is notified of which events, when, and in which words.
 
 Held by tests/schemas/rules/test_route_rules.py.
 """
@@ -25,20 +25,20 @@ from schemas.rules.findings import Finding
 from schemas.rules.view import View, profile_key, profile_path
 
 LONGEST_DIGEST = timedelta(days=7)
-"""Whoever hears of an event later than that hears of it too late."""
+"""A longer digest would report events too late."""
 MOST = 50
-"""Findings of one document's routes; who mends fifty runs the check again."""
+"""Most findings per document; after fixing fifty people run the check again."""
 MOST_GUESSES = 5
-"""Of these the first get the nearest name as advice: looking for it among hundreds takes its time."""
+"""Findings that suggest the nearest name; searching for it is slow."""
 
 AT: Path = ("spec", "notifications")
 _ZONE = re.compile(r"[A-Za-z0-9_+-]{1,32}(/[A-Za-z0-9_+-]{1,32}){0,2}")
 _WORD = re.compile(r"\$(?:\$|([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]{0,63})\})")
-"""As `string.Template` reads it: `$$` is a dollar, and one that no name follows stands for itself."""
+"""As `string.Template` reads it: `$$` is a dollar, and a `$` without a name stands for itself."""
 
 
 class _Unknown(NamedTuple):
-    """A name that is none, and among which it should be."""
+    """An unknown name, and the known ones."""
 
     rule: str
     message: str
@@ -48,7 +48,7 @@ class _Unknown(NamedTuple):
     otherwise: str
 
     def finding(self, file: str, *, guessed: bool) -> Finding:
-        """With the nearest known name as advice, where one is near and it is looked for."""
+        """With the nearest known name as advice, if it is searched for and found."""
         near = _near(self.name, self.known()) if guessed else None
         return Finding(
             file, self.rule, self.message, self.at, f"did you mean {near}?" if near else self.otherwise
@@ -56,12 +56,12 @@ class _Unknown(NamedTuple):
 
 
 def routes_of(document: Document) -> tuple[Route, ...]:
-    """The routes that stand in a document."""
+    """The routes in a document."""
     return document.spec.notifications if isinstance(document, Profile | Project | Slice) else ()
 
 
 def inside_routes(file: str, document: Document) -> Iterator[Finding]:
-    """What is wrong with a document's routes by themselves."""
+    """Problems of a document's routes by themselves."""
     routes = routes_of(document)
     unknown = islice((each for i, route in enumerate(routes) for each in _unknown(route, (*AT, i))), MOST)
     for n, each in enumerate(unknown):
@@ -76,7 +76,7 @@ def inside_routes(file: str, document: Document) -> Iterator[Finding]:
 
 def _of_times(file: str, route: Route, at: Path) -> Iterator[Finding]:
     if route.digest is not None and route.digest > LONGEST_DIGEST:
-        message = f"messages would wait {format_duration(route.digest)}"
+        message = f"messages would wait for {format_duration(route.digest)}"
         yield Finding(file, "DigestTooLong", message, (*at, "digest"))
     if route.quiet is not None and route.quiet.begin == route.quiet.end:
         message = f"quiet hours begin and end at {route.quiet.begin}: all day, or never"
@@ -96,7 +96,7 @@ def _unknown(route: Route, at: Path) -> Iterator[_Unknown]:
     for field, text in (("title", route.template.title), ("body", route.template.body)):
         word = next((word for word in _words(text) if word not in TEMPLATE_WORDS), None)
         if word is not None:
-            message = f"${word[:64]} is no word of an event"
+            message = f"${word[:64]} is not a field of an event"
             at_text = (*at, "template", field)
             yield _Unknown("UnknownWord", message, at_text, word, lambda: TEMPLATE_WORDS, _WORDS)
 
@@ -122,7 +122,7 @@ def _zones() -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)
 def is_zone(name: str) -> bool:
-    """Whether the time zone is known here. A name that could lead out of the folder of zones is none."""
+    """Whether the time zone is known. Names that could leave the folder of zones are refused."""
     if name == "UTC":
         return True
     if not _ZONE.fullmatch(name):
@@ -148,22 +148,22 @@ def _near(name: str, known: Collection[str]) -> str | None:
 
 
 def across_routes(file: str, document: Document, view: View) -> Iterator[Finding]:
-    """What is wrong with a document's routes beside the other documents."""
+    """Problems of a document's routes in relation to other documents."""
     for i, route in enumerate(routes_of(document)):
         yield from of_slices(file, route.slices, (*AT, i, "slices"), view)
 
 
 def of_slices(file: str, names: Collection[str], at: Path, view: View) -> Iterator[Finding]:
-    """Names of slices that there are not."""
+    """Names of slices that do not exist."""
     for j, name in enumerate(names):
         if view.no_slice(name):
             yield Finding(file, "UnknownSlice", f"there is no slice {name}", (*at, j))
 
 
 def of_profile(file: str, profile: Profile, view: View) -> Iterator[Finding]:
-    """A person has one profile."""
+    """A person has only one profile."""
     own = profile_path(profile.metadata.name)
     others = [path for path in view.parts(profile_key(profile.spec.email)) if path != own]
     if others:
-        message = f"{profile.spec.email} has the profile {others[0]} too"
+        message = f"{profile.spec.email} also has the profile {others[0]}"
         yield Finding(file, "DuplicateProfile", message, ("spec", "email"))

@@ -1,7 +1,7 @@
-"""Every rule a document can break: the one list that code, tests and docs/rules.md share.
+"""Every rule that a document can break: the list shared by code, tests and docs/rules.md.
 
-`severity` is the rule's alone, never a case's: an error refuses the document (or, for a rule across files,
-the change), a warning and a notice refuse nothing.
+`severity` belongs to the rule, not to the case: an error refuses the document (or, for a rule across files, the
+change); a warning or a notice refuses nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from schemas.rules.problems import Severity
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule: its stable id, what breaking it means, and what to do about it in general."""
+    """One rule: its stable id, its meaning, and general advice."""
 
     id: str
     severity: Severity
@@ -27,10 +27,10 @@ _YAML = (
     Rule(
         "ForbiddenCharacter",
         "error",
-        "Control characters, and characters that a reviewer cannot see or that reorder what is seen, are refused.",
+        "Control characters, and characters that are invisible or reorder the text on the screen, are refused.",
         "delete the character, or type it again",
     ),
-    Rule("BadYaml", "error", "The file is not YAML.", "mend the syntax at this place"),
+    Rule("BadYaml", "error", "The file is not YAML.", "correct the syntax here"),
     Rule("EmptyDocument", "error", "The file holds no document.", "write a document, or delete the file"),
     Rule("SeveralDocuments", "error", "A file holds one document.", "give every document a file of its own"),
     Rule("DirectiveUsed", "error", "%YAML and %TAG lines are refused.", "delete the line"),
@@ -40,7 +40,7 @@ _YAML = (
     Rule("DuplicateKey", "error", "A key may be given once.", "keep one of the two"),
     Rule("KeyNotString", "error", "Keys are text.", "quote it"),
     Rule("AmbiguousScalar", "error", "YAML readers disagree about this unquoted text.", "quote it"),
-    Rule("NumberTooLarge", "error", "A number has at most 2^53.", "use a smaller number, or quote it"),
+    Rule("NumberTooLarge", "error", "Numbers are at most 2^53.", "use a smaller number, or quote it"),
     Rule("TooDeep", "error", "Values nest at most 32 deep.", "nest less"),
     Rule("TooManyValues", "error", "A file holds at most 20,000 values.", "make the file smaller"),
 )
@@ -81,7 +81,7 @@ _DOCUMENT = (
     Rule(
         "StrayFile",
         "warning",
-        "A file here that is no document counts for nothing.",
+        "A file here that is not a document has no effect.",
         "move or rename it, or delete it",
     ),
     Rule("MemoryInMiB", "warning", "memoryPerGpu above 4096 is taken as MiB.", "write GB"),
@@ -128,7 +128,7 @@ _ACROSS = (
     Rule(
         "NothingToAskFor",
         "error",
-        "Neither the request nor its template says how much.",
+        "Neither the request nor its template gives nodes or duration.",
         "give nodes and duration",
     ),
     Rule("FitsNowhere", "error", "No pool could ever hold the request.", "ask for what a pool has"),
@@ -141,7 +141,7 @@ _ACROSS = (
     Rule(
         "TooManyGpuHours",
         "error",
-        "The slice's hard limit on GPU-hours of a month is less than this one request takes.",
+        "The slice's hard limit on GPU-hours per month is less than this request alone needs.",
         "ask for fewer nodes or less time",
     ),
     Rule(
@@ -150,13 +150,13 @@ _ACROSS = (
     Rule(
         "NeedsApproval",
         "notice",
-        "More than quota, limits and the approval policy let pass: an admin must approve.",
+        "The request exceeds quota, limits or approval policy: an admin must approve it.",
         "have an admin approve it, or ask for less",
     ),
     Rule(
         "DuplicateAdmin",
         "error",
-        "Approvals are filed under an admin's short name, so admins have different ones.",
+        "Approvals are filed under an admin's short name, so short names are unique.",
         "give one of the two another name",
     ),
     Rule("DuplicatePool", "error", "Pools of a cluster have different names.", "rename one of the two"),
@@ -171,30 +171,30 @@ _ACROSS = (
     Rule(
         "NodesOrSelector",
         "error",
-        "A pool has its nodes by number or name, or by a selector.",
-        "give nodes or selector, one of the two",
+        "A pool has either a number or list of nodes, or a selector.",
+        "give either nodes or selector",
     ),
     Rule(
         "ElasticPool",
         "error",
-        "An elastic pool has the nodes that are there: a real cluster finds them by a selector and scales a target, a "
-        "simulated one makes them.",
-        "delete nodes; give selector and elastic.target with driver kubernetes, neither without",
+        "The nodes of an elastic pool come and go: a real cluster finds them by a selector and scales a target, a "
+        "simulated cluster makes them.",
+        "delete nodes; with driver kubernetes give selector and elastic.target, otherwise neither",
     ),
     Rule("BadLabel", "error", "A selector's keys are Kubernetes label keys.", "correct the key"),
     Rule(
         "OneAccess",
         "error",
-        "A cluster is reached in exactly one way.",
+        "A cluster is accessed in exactly one way.",
         "keep one of inCluster, kubeconfig, secret and pull; context goes with kubeconfig",
     ),
     Rule(
         "OnlyKubernetes",
         "error",
-        "A simulated cluster cannot be reached, and finds no nodes.",
+        "A simulated cluster has no access and finds no nodes.",
         "delete the field, or set driver: kubernetes",
     ),
-    Rule("DuplicateProduct", "error", "A device's product is one shape.", "keep one of the two"),
+    Rule("DuplicateProduct", "error", "A device product has one shape.", "keep one of the two"),
     Rule("EndBeforeBegin", "error", "A window ends after it begins.", "correct begin or end"),
     Rule("BadThresholds", "error", "clearTemperature is at most maxTemperature.", "lower clearTemperature"),
     Rule(
@@ -203,13 +203,13 @@ _ACROSS = (
     Rule(
         "WorkspaceMade",
         "notice",
-        "A request for a slice that has a file of its own does nothing.",
+        "A request for a slice that has a file of its own has no effect.",
         "delete the request",
     ),
     Rule(
         "TooManyRequests",
         "error",
-        "A slice's folder holds too many GPR files: the newest are refused, each by itself.",
+        "A slice's folder holds too many GPR files; the newest are refused, one by one.",
         "delete finished requests (egs prune) and file it again, or ask an admin for more (limits.requestsPerSlice)",
     ),
     Rule(
@@ -227,39 +227,39 @@ _ACROSS = (
     Rule(
         "UnsignedApproval",
         "notice",
-        "An approval without a signature or an end counts only where nothing is verified.",
+        "An approval without signature or expiry counts only if main is not verified.",
         "sign it: egs approve",
     ),
     Rule(
         "DuplicateSecret",
         "error",
-        "A key's secret is of one key: of several with one digest none opens anything.",
-        "delete all but one; where it was copied from another's, `egs key create` makes a new one",
+        "API keys are unique: of several with the same digest none is accepted.",
+        "delete all but one; if it was copied from another, make a new one with `egs key create`",
     ),
     Rule(
         "KeyExpired",
         "notice",
-        "A key opens nothing any more from its notAfter on.",
-        "delete its file when nobody looks for it any more; `egs key create` makes another",
+        "An API key is refused from its notAfter on.",
+        "delete its file when it is not needed any more; `egs key create` makes a new one",
     ),
     Rule(
         "DuplicateProfile",
         "error",
-        "A person has one profile: of several none counts.",
+        "A person has one profile; of several none is used.",
         "put the routes into one file, and delete the other",
     ),
     Rule("DuplicateRoute", "error", "Routes of a document have different names.", "rename one of the two"),
     Rule("UnknownEvent", "error", "A route names a reason that no event has.", "correct the name"),
-    Rule("UnknownTimeZone", "error", "Quiet hours are of a known time zone.", "write an IANA name, or UTC"),
+    Rule("UnknownTimeZone", "error", "Quiet hours need a known time zone.", "write an IANA name, or UTC"),
     Rule(
         "QuietWithoutLength",
         "error",
         "Quiet hours begin and end at different times.",
-        "correct begin or end; without quiet nothing is held up",
+        "correct begin or end; without quiet nothing is delayed",
     ),
-    Rule("DigestTooLong", "error", "A digest gathers for 7 days at most.", "write at most 7d"),
-    Rule("UnknownWord", "error", "A template has words of events behind its $.", "correct the word"),
-    Rule("DuplicateCluster", "error", "A binding has each cluster once.", "put the two entries together"),
+    Rule("DigestTooLong", "error", "A digest covers at most 7 days.", "write at most 7d"),
+    Rule("UnknownWord", "error", "A template uses names of event fields after $.", "correct the name"),
+    Rule("DuplicateCluster", "error", "A binding has each cluster once.", "merge the two entries"),
     Rule(
         "DefaultNotBound",
         "error",
@@ -269,7 +269,7 @@ _ACROSS = (
     Rule(
         "TemplateElsewhere",
         "error",
-        "A template that names clusters is bound in those alone.",
+        "A template that names clusters can be bound only there.",
         "bind it in a cluster that it names, or add the cluster to it",
     ),
     Rule(
@@ -282,7 +282,7 @@ _ACROSS = (
         "StaleApproval",
         "warning",
         "The request has changed since it was approved.",
-        "approve it again as it reads now",
+        "approve it again as it is now",
     ),
 )
 
@@ -302,13 +302,13 @@ _EDITS = (
 )
 
 RULES: tuple[Rule, ...] = _YAML + _DOCUMENT + _ACROSS + _EDITS
-"""In the order in which a document meets them."""
+"""In the order in which they are checked."""
 
 BY_ID = {rule.id: rule for rule in RULES}
 
 
 def fix_of(rule: str) -> str:
-    """The general advice of a rule, for a finding that knows no better."""
+    """The general advice of a rule, for findings without their own."""
     return BY_ID[rule].fix
 
 

@@ -1,4 +1,4 @@
-"""Rules about what one document says of others. They read through a `View` and nothing else."""
+"""Rules about references between documents. They read other documents only through a `View`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from schemas.rules.view import (
 )
 
 MAX_REQUESTS = 1000
-"""Files in one slice's folder when the project, for want of a valid project.yaml, gives no number."""
+"""Files in one slice's folder, if there is no valid project.yaml to say."""
 
 
 class Place(NamedTuple):
@@ -63,7 +63,7 @@ class Place(NamedTuple):
 
 
 class FiledRequest(NamedTuple):
-    """A request as the rules look at it."""
+    """A request with its name, file and slice, as the rules need it."""
 
     file: str
     name: str
@@ -72,7 +72,7 @@ class FiledRequest(NamedTuple):
 
 
 def across(file: str, document: Document, view: View) -> Iterator[Finding]:
-    """What is wrong with this document beside the others."""
+    """Problems of this document in relation to the others."""
     match document:
         case GPR():
             yield from _of_gpr(file, document, view)
@@ -134,7 +134,7 @@ def _of_gpr(file: str, gpr: GPR, view: View) -> Iterator[Finding]:
     spec = _resolved(file, gpr, view)
     if isinstance(spec, Finding):
         yield spec
-    # A request that is to end needs no room: what it would break must not keep it alive.
+    # A request that is to end needs no nodes: a broken rule must not keep it alive.
     if slice_ is None or not isinstance(spec, RequestSpec) or spec.early_release:
         return
     yield from _of_clusters(file, spec.clusters, view)
@@ -147,7 +147,7 @@ def _of_gpr(file: str, gpr: GPR, view: View) -> Iterator[Finding]:
     asked = FiledRequest(file, gpr.metadata.name, spec, slice_)
     yield from _of_limits(asked)
     places = _places(spec, slice_, view)
-    # Where a cluster is missing or refused nobody can say what would fit.
+    # If a cluster is missing or refused, it is unknown what would fit.
     if places is not None:
         fitting = [place for place in places if pool_fits(spec, place.pool)]
         allowed = [place for place in fitting if not broken_there(spec, slice_.spec.limits, place)]
@@ -159,7 +159,7 @@ def _of_gpr(file: str, gpr: GPR, view: View) -> Iterator[Finding]:
 
 
 def _bounded(name: str, view: View) -> Slice | None:
-    """A slice with the project's bounds among its own."""
+    """A slice with the project's bounds applied."""
     slice_, project = view.slice(name), view.project()
     if slice_ is None or project is None:
         return slice_
@@ -184,25 +184,25 @@ def _of_limits(asked: FiledRequest) -> Iterator[Finding]:
     hours = [bound for bound in hour_bounds(asked.slice_.spec) if bound.is_hard and not bound.where]
     for bound in hours:
         if spec.nodes * spec.gpus_per_node > free_gpus_by_hours(spec, bound.gpu_hours):
-            message = f"the slice may take {bound.gpu_hours} GPU-hours a month, this alone takes more"
+            message = f"the slice may use {bound.gpu_hours} GPU-hours a month, but this alone needs more"
             yield Finding(file, "TooManyGpuHours", message, ("spec",))
 
 
 def _violation(file: str, violation: LimitViolation) -> Finding:
-    message = f"the slice allows {violation.allowed}, this asks for {violation.asked}"
+    message = f"the slice allows {violation.allowed}, but this asks for {violation.asked}"
     return Finding(file, violation.rule, message, ("spec", violation.field))
 
 
 def _nowhere_allowed(asked: FiledRequest, fitting: Sequence[Place]) -> Iterator[Finding]:
-    """Nodes there are, and a limit keeps the request from all of them: of the nearest pool, what does."""
+    """Pools fit, but a limit rules out each of them: the limits of the nearest pool."""
     limits = asked.slice_.spec.limits
     nearest = min((broken_there(asked.spec, limits, place) for place in fitting), key=len)
-    if not broken(asked.spec, limits):  # else that was told
+    if not broken(asked.spec, limits):  # otherwise those were reported already
         yield from (_violation(asked.file, violation) for violation in nearest)
 
 
 def _places(spec: RequestSpec, slice_: Slice, view: View) -> list[Place] | None:
-    """Every pool that the slice may use and the request allows; None when a cluster is not there to be read."""
+    """Every pool that the slice may use and the request allows; None if a cluster cannot be read."""
     clusters = [view.cluster(name) for name in spec.clusters or slice_.spec.clusters]
     shapes = slice_.spec.limits.gpu_shapes
     places = []
@@ -217,13 +217,13 @@ def _places(spec: RequestSpec, slice_: Slice, view: View) -> list[Place] | None:
 def _of_places(
     file: str, spec: RequestSpec, places: Sequence[Place], fitting: Sequence[Place]
 ) -> Iterator[Finding]:
-    # How many nodes a selector finds only the controller can say; too few of them is its `FitsNowhere`.
+    # Only the controller knows how many nodes a selector finds; it reports too few as its own `FitsNowhere`.
     if any(place.pool.could_have(spec.nodes) for place in fitting):
         return
     shapes = {place.pool.gpu_shape for place in places}
     if spec.gpu_shapes and shapes.isdisjoint(spec.gpu_shapes):
         message = f"no allowed cluster has {' or '.join(spec.gpu_shapes)}"
-        fix = f"choose among {', '.join(sorted(shapes)) or 'no shape at all'}"
+        fix = f"choose among {', '.join(sorted(shapes)) or 'no shape'}"
         yield Finding(file, "UnknownShape", message, ("spec", "gpuShape"), fix)
     elif not fitting:
         yield _misfit(file, spec, places)
@@ -235,13 +235,13 @@ def _of_places(
 
 
 def _misfit(file: str, spec: RequestSpec, places: Sequence[Place]) -> Finding:
-    """The nearest pool and what keeps the request out of it."""
+    """The nearest pool, and what keeps the request out of it."""
     if not places:
         return Finding(file, "FitsNowhere", "the allowed clusters have no pool the slice may use", ("spec",))
     nearest = min(places, key=lambda place: len(misfits(spec, place.pool)))
     fields = misfits(spec, nearest.pool)
     path: Path = ("spec", *fields[0].split("."))
-    message = f"no pool has such nodes; {nearest}, which is not the {' and '.join(fields)} asked for"
+    message = f"no pool has such nodes; {nearest}, which does not match {' and '.join(fields)}"
     return Finding(file, "FitsNowhere", message, path, f"change {' and '.join(fields)}")
 
 
@@ -271,7 +271,7 @@ def _of_grace(asked: FiledRequest, project: Project, words: Iterable[ApprovalSpe
 
 
 def _fresh_words(asked: FiledRequest, project: Project, view: View) -> list[ApprovalSpec]:
-    """Approvals on file of exactly this content; whether they still count only a clock, and keys, can say."""
+    """Approvals on file for exactly this content; whether they still count depends on time and keys."""
     paths = view.parts(approvals_key(asked.spec.slice, asked.name))
     words = [word.spec for path in paths if (word := view.document(path, Approval)) is not None]
     if not words:
@@ -306,7 +306,7 @@ def _of_slice(file: str, slice_: Slice, view: View) -> Iterator[Finding]:
     project = view.project()
     most = project.spec.limits.requests_per_slice if project else MAX_REQUESTS
     for path in view.beyond(requests_key(name), most):
-        # Without their number: a message that changes with every file would be news of all of them each time.
+        # Without their number: a message that changes with every file would be reported again each time.
         message = f"slices/{name}/gprs holds more than {most} requests, and this is one of the newest"
         yield Finding(path, "TooManyRequests", message)
 
@@ -331,7 +331,7 @@ def _of_slice_shapes(file: str, slice_: Slice, view: View) -> Iterator[Finding]:
             yield Finding(file, "UnknownShape", message, ("spec", "limits", "gpuShapes", i))
     bounded = _bounded(slice_.metadata.name, view)
     if bounded is not None and bounded.spec.limits.gpu_shapes == NO_SHAPE:
-        message = "the project allows slices none of these shapes"
+        message = "the project allows none of these shapes"
         yield Finding(file, "ShapeNotAllowed", message, ("spec", "limits", "gpuShapes"))
 
 
@@ -340,7 +340,7 @@ def _of_approval(file: str, approval: Approval, view: View) -> Iterator[Finding]
     project = view.project()
     if project is not None and name not in {admin.handle for admin in project.spec.admins}:
         handles = ", ".join(admin.handle for admin in project.spec.admins)
-        message = f"{name} is no admin of the project"
+        message = f"{name} is not an admin of the project"
         yield Finding(file, "NotAnAdmin", message, ("metadata", "name"), f"admins are {handles}")
     gpr = view.gpr(spec.slice, spec.gpr)
     if gpr is None:

@@ -1,4 +1,4 @@
-"""Rules that one document breaks or keeps by itself, beyond what its model can say."""
+"""Rules for one document alone, beyond what its model checks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from schemas.rules.route_rules import inside_routes
 
 
 def inside(file: str, document: Document) -> Iterator[Finding]:
-    """What is wrong or worth a word in this document alone."""
+    """Problems, warnings and notices of this document alone."""
     match document:
         case GPR() | GPRTemplate():
             yield from _of_wish(file, document.spec)
@@ -44,7 +44,7 @@ def _of_approval(file: str, approval: Approval) -> Iterator[Finding]:
     if spec.decision == "approve" and spec.limit is None:
         yield Finding(file, "LimitMissing", "the approval has no limit", ("spec",))
     elif spec.rule == "extension" and spec.limit is not None and spec.limit.extend is None:
-        yield Finding(file, "LimitMissing", "the limit names no grace", ("spec", "limit"), "add extend")
+        yield Finding(file, "LimitMissing", "the limit has no extend", ("spec", "limit"), "add extend")
     lacks = [
         name for name, there in (("signature", spec.signature), ("notAfter", spec.not_after)) if not there
     ]
@@ -77,12 +77,12 @@ LABEL_KEY = re.compile(
 def _of_access(file: str, cluster: Cluster) -> Iterator[Finding]:
     access, products = cluster.spec.access, Counter(shape.product for shape in cluster.spec.shapes)
     if access is not None and cluster.spec.driver != "kubernetes" and access.ways != ("pull",):
-        yield Finding(file, "OnlyKubernetes", "a simulated cluster is not reached", ("spec", "access"))
+        yield Finding(file, "OnlyKubernetes", "a simulated cluster needs no access", ("spec", "access"))
     if access is not None and len(access.ways) != 1:
         named = " and ".join(access.ways) or "none"
         yield Finding(file, "OneAccess", f"ways to reach it: {named}", ("spec", "access"))
     elif access is not None and access.context is not None and access.kubeconfig is None:
-        yield Finding(file, "OneAccess", "a context is one of a kubeconfig", ("spec", "access", "context"))
+        yield Finding(file, "OneAccess", "a context needs a kubeconfig", ("spec", "access", "context"))
     for i, shape in enumerate(cluster.spec.shapes):
         if products[shape.product] > 1:
             message = f"several shapes for product {shape.product}"
@@ -107,12 +107,15 @@ def _of_elastic(file: str, pool: Pool, *, is_real: bool, at: Path) -> Iterator[F
     assert pool.elastic is not None
     if pool.nodes is not None:
         yield Finding(
-            file, "ElasticPool", f"pool {pool.name} grows and shrinks, and counts nodes", (*at, "nodes")
+            file,
+            "ElasticPool",
+            f"pool {pool.name} is elastic but has a fixed number of nodes",
+            (*at, "nodes"),
         )
     if is_real and pool.selector is None:
-        yield Finding(file, "ElasticPool", f"pool {pool.name} has no selector to find its nodes by", at)
+        yield Finding(file, "ElasticPool", f"pool {pool.name} has no selector to find its nodes", at)
     if is_real != (pool.elastic.target is not None):
-        what = "names nothing to scale" if is_real else "names what is scaled, in a simulated cluster"
+        what = "has no target to scale" if is_real else "has a target to scale, but the cluster is simulated"
         yield Finding(file, "ElasticPool", f"pool {pool.name} {what}", (*at, "elastic"))
 
 
@@ -120,7 +123,7 @@ def _of_labels(file: str, pool: Pool, at: Path) -> Iterator[Finding]:
     for key in pool.selector or ():
         if not LABEL_KEY.fullmatch(key):
             yield Finding(
-                file, "BadLabel", f"{key[:100]!r} is no label key", (*at, "selector", key), on_key=True
+                file, "BadLabel", f"{key[:100]!r} is not a label key", (*at, "selector", key), on_key=True
             )
 
 

@@ -1,4 +1,4 @@
-"""What a rule may read of a repository; every reading is written down, so that only its readers run again."""
+"""A rule's view of a repository; every read is recorded, so that only affected rules run again."""
 
 from __future__ import annotations
 
@@ -18,48 +18,48 @@ from schemas.documents.workspace import WorkspaceRequest
 PROJECT = "project.yaml"
 
 Key = str | tuple[str, ...]
-"""A document's path, or the name of a fact that several documents make up together."""
+"""A document's path, or the name of a fact that several documents make up."""
 
 Kind = TypeVar("Kind", bound=Document)
 
 
 def slice_path(name: str) -> str:
-    """Where a slice's document lies."""
+    """Path of a slice's document."""
     return f"slices/{name}/slice.yaml"
 
 
 def workspace_path(name: str) -> str:
-    """Where the request for a workspace lies."""
+    """Path of the request for a workspace."""
     return f"requests/{name}.yaml"
 
 
 def gpr_path(slice_: str, name: str) -> str:
-    """Where a request's document lies."""
+    """Path of a request's document."""
     return f"slices/{slice_}/gprs/{name}.yaml"
 
 
 def cluster_path(name: str) -> str:
-    """Where a cluster's document lies."""
+    """Path of a cluster's document."""
     return f"clusters/{name}.yaml"
 
 
 def template_path(name: str) -> str:
-    """Where a template's document lies."""
+    """Path of a template's document."""
     return f"templates/{name}.yaml"
 
 
 def key_path(name: str) -> str:
-    """Where the manifest of an API key lies."""
+    """Path of an API key's manifest."""
     return f"keys/{name}.yaml"
 
 
 def profile_path(name: str) -> str:
-    """Where a person's profile lies."""
+    """Path of a person's profile."""
     return f"people/{name}.yaml"
 
 
 def binding_path(slice_: str) -> str:
-    """Where the binding of a slice's templates lies."""
+    """Path of a slice's template binding."""
     return f"bindings/{slice_}.yaml"
 
 
@@ -89,7 +89,7 @@ def profile_key(email: str) -> Key:
 
 
 def facts_of(document: Document | None) -> frozenset[Key]:
-    """The facts of which this document is a part."""
+    """The facts that this document is a part of."""
     match document:
         case GPR():
             return frozenset({requests_key(document.spec.slice)})
@@ -111,7 +111,7 @@ def facts_of(document: Document | None) -> frozenset[Key]:
 
 
 def keys_of(path: str) -> frozenset[Key]:
-    """Of the facts of which a document there is a part, those that its path alone tells."""
+    """The facts of a document that follow from its path alone."""
     match path.split("/"):
         case ["slices", slice_, "gprs", _]:
             return frozenset({requests_key(slice_)})
@@ -119,7 +119,7 @@ def keys_of(path: str) -> frozenset[Key]:
 
 
 class View:
-    """One document's look at the others. `absent` differs from "no document": a refused file is not absent."""
+    """One document's view of the others. `absent` differs from "no document": a refused file is not absent."""
 
     __slots__ = ("_age", "_documents", "_parts", "_refused", "read")
 
@@ -130,17 +130,17 @@ class View:
         parts: Mapping[Key, set[str]],
         age: Callable[[str], tuple[bool, int]] = lambda _: (True, 0),
     ) -> None:
-        """`age` tells of a file whether its request is on no record, and in which change it came: less is older."""
+        """`age` gives for a file whether its request has no record, and the change in which it came: less is older."""
         self._documents, self._refused, self._parts, self._age = documents, refused, parts, age
         self.read: set[Key] = set()
 
     def absent(self, path: str) -> bool:
-        """Whether no file lies there at all."""
+        """Whether there is no file at that path."""
         self.read.add(path)
         return path not in self._documents and path not in self._refused
 
     def parts(self, key: Key) -> list[str]:
-        """The paths of the documents that make up a fact, in order; their contents are read by path."""
+        """The paths of the documents that make up a fact, sorted; their contents are read by path."""
         self.read.add(key)
         return sorted(self._parts.get(key, ()))
 
@@ -150,41 +150,37 @@ class View:
         return len(self._parts.get(key, ()))
 
     def beyond(self, key: Key, most: int) -> list[str]:
-        """Those of a fact's documents that are one too many: the newest, and none that is on record; in order."""
+        """The newest documents of a fact above `most`, sorted; documents with a record are never among them."""
         if self.count(key) <= most:
             return []
         aged = sorted((*self._age(path), path) for path in self._parts[key])
         return sorted(path for is_new, _, path in aged[most:] if is_new)
 
     def document(self, path: str, kind: type[Kind]) -> Kind | None:
-        """The document there, when there is one of this kind that reads well."""
+        """The document there, if it is valid and of this kind."""
         self.read.add(path)
         found = self._documents.get(path)
         return found if isinstance(found, kind) else None
 
     def project(self) -> Project | None:
-        """The project."""
         return self.document(PROJECT, Project)
 
     def cluster(self, name: str) -> Cluster | None:
-        """A cluster."""
         return self.document(cluster_path(name), Cluster)
 
     def slice(self, name: str) -> Slice | None:
-        """A slice: of its own file, or as a workspace request makes it."""
+        """A slice from its own file, or as a workspace request makes it."""
         if not self.absent(slice_path(name)):
             return self.document(slice_path(name), Slice)
         asked = self.document(workspace_path(name), WorkspaceRequest)
         return None if asked is None else asked.as_slice()
 
     def no_slice(self, name: str) -> bool:
-        """Whether neither a slice's file nor a request for one lies there."""
+        """Whether there is neither a slice file nor a request for the slice."""
         return self.absent(slice_path(name)) and self.absent(workspace_path(name))
 
     def template(self, name: str) -> GPRTemplate | None:
-        """A template."""
         return self.document(template_path(name), GPRTemplate)
 
     def gpr(self, slice_: str, name: str) -> GPR | None:
-        """A request."""
         return self.document(gpr_path(slice_, name), GPR)

@@ -1,1 +1,1 @@
-"""The kinds that machines write back."""
+"""The kinds of documents that machines write."""

@@ -1,4 +1,4 @@
-"""What the machines write back: facts only. What follows from a fact and the clock is left to readers."""
+"""Machine-written status: facts only. Readers derive what follows from facts and the clock."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from schemas.status.insights import FirstEstimate, Forecast
 
 
 class Phase(StrEnum):
-    """Where a request is in its life; moves between them: `scheduler.lifecycle`."""
+    """The phase of a request; `scheduler.lifecycle` has the transitions."""
 
     PENDING_APPROVAL = "PendingApproval"
     QUEUED = "Queued"
@@ -35,7 +35,7 @@ TERMINAL = frozenset({Phase.COMPLETED, Phase.CANCELLED, Phase.REJECTED, Phase.FA
 
 
 class Cause(StrEnum):
-    """The closed list of reasons for which a promised start moves later."""
+    """The closed list of causes for which a promised start moves later."""
 
     HIGHER_RANK_ARRIVED = "HigherRankArrived"
     APPROVED = "Approved"
@@ -52,10 +52,10 @@ class Cause(StrEnum):
 
 
 class SlipCause(Model):
-    """One thing that moved a start later."""
+    """One cause of a start's move to later."""
 
     cause: Annotated[Cause, Field(description="Why, from the closed list.")]
-    by: Annotated[str, Field(description="What did it: a request, a node, a cluster.")] = ""
+    by: Annotated[str, Field(description="The request, node or cluster behind it.")] = ""
 
     def __str__(self) -> str:
         return f"{self.cause} ({self.by})" if self.by else str(self.cause)
@@ -64,28 +64,28 @@ class SlipCause(Model):
 class Slip(Model):
     """A committed start that moved later, and why."""
 
-    was: Annotated[Instant, Field(description="The start promised before.")]
+    was: Annotated[Instant, Field(description="The previously promised start.")]
     now: Annotated[Instant | None, Field(description="Absent: no start is known any more.")] = None
     cause: Annotated[Cause, Field(description="Why, from the closed list.")]
-    by: Annotated[str, Field(description="What did it: a request, a node, a cluster.")] = ""
+    by: Annotated[str, Field(description="The request, node or cluster behind it.")] = ""
     also: Annotated[
         tuple[SlipCause, ...],
-        Field(description="The further causes, each with what did it, where no single one moved the start."),
+        Field(description="Further causes, if no single one moved the start."),
     ] = ()
     at: Annotated[Instant, Field(description="When it was committed.")]
 
     @property
     def causes(self) -> tuple[SlipCause, ...]:
-        """All of them: only together they moved the start."""
+        """All causes: only together they moved the start."""
         return (SlipCause(cause=self.cause, by=self.by), *self.also)
 
 
 class Condition(Model):
-    """A claim about a request that holds beside its phase."""
+    """A condition of a request beside its phase."""
 
     type: Annotated[str, Field(description="FileMissing, EditRefused, InvalidFile, ExtensionRefused, …")]
-    reason: Annotated[str, Field(description="Stable CamelCase word for machines.")]
-    message: Annotated[str, Field(description="What is so, and what to do.")]
+    reason: Annotated[str, Field(description="Stable CamelCase identifier for machines.")]
+    message: Annotated[str, Field(description="What happened, and what to do.")]
     at: Annotated[Instant, Field(description="Since when.")]
 
 
@@ -107,8 +107,8 @@ class Check(Model):
             "post: after the end."
         ),
     ]
-    node: Annotated[str, Field(description="Node it looked at.")]
-    name: Annotated[str, Field(description="What was checked.")]
+    node: Annotated[str, Field(description="The checked node.")]
+    name: Annotated[str, Field(description="Name of the check.")]
     passed: Annotated[bool, Field(description="Whether the node passed.")]
     value: Annotated[str, Field(description="What was measured.")] = ""
     log: Annotated[str, Field(description="The end of its log, without secrets.")] = ""
@@ -116,7 +116,7 @@ class Check(Model):
 
 
 class Cost(Model):
-    """What a request has cost so far, at its last change."""
+    """What a request has cost so far, as of its last change."""
 
     amount: Annotated[float, Field(description="In the project's currency.")]
     currency: Annotated[str, Field(description="The project's currency.")]
@@ -124,60 +124,58 @@ class Cost(Model):
 
 
 class Provenance(Model):
-    """Who stands behind the present content of a request's file; absent where nothing is verified."""
+    """Who is responsible for the current content of a request's file; absent if main is not verified."""
 
     commit: Annotated[str, Field(description="Commit of main that brought it.")]
-    authors: Annotated[tuple[str, ...], Field(description="Addresses of those who wrote it, sorted.")] = ()
+    authors: Annotated[tuple[str, ...], Field(description="Addresses of its authors, sorted.")] = ()
     merged_by: Annotated[
         str | None, Field(description="Address of the admin whose own signed merge brought it in.")
     ] = None
 
 
 class ApprovalState(Model):
-    """Why a request needs an admin, and what the admin said."""
+    """Why a request needs an admin, and the decision."""
 
     reasons: Annotated[
         tuple[str, ...],
         Field(description="QuotaExceeded, NodeLimitExceeded, …: docs/approval.md lists them."),
     ] = ()
-    decision: Annotated[
-        Literal["approve", "reject"] | None, Field(description="Absent: nobody has decided.")
-    ] = None
-    by: Annotated[str, Field(description="Handle of the admin; of two, both with a comma.")] = ""
+    decision: Annotated[Literal["approve", "reject"] | None, Field(description="Absent: not decided.")] = None
+    by: Annotated[str, Field(description="Handle of the admin; for two admins both, with a comma.")] = ""
     how: Annotated[
         Literal["file", "signed", "forge", "merge"] | None,
         Field(
-            description="What shows it: an unsigned file, a signature, a review on the forge, a signed merge."
+            description="The evidence: an unsigned file, a signature, a review on the forge, or a signed merge."
         ),
     ] = None
     ids: Annotated[
-        tuple[str, ...], Field(description="Names of the statements that count, so that none counts twice.")
+        tuple[str, ...], Field(description="Ids of the statements that count, so that none counts twice.")
     ] = ()
     message: Annotated[str, Field(description="The admin's reason.")] = ""
     limit: Annotated[ApprovalLimit | None, Field(description="The most that was approved.")] = None
     digest: Annotated[
         str | None,
-        Field(description="What they stand for as well: the request as it was edited while it held nodes."),
+        Field(description="Also approved: the version that was edited while the request held nodes."),
     ] = None
     at: Annotated[Instant | None, Field(description="When the decision was first seen.")] = None
 
 
 class Mark(Model):
-    """A share of the lease that has passed, told exactly once."""
+    """A share of the lease that has passed, reported exactly once."""
 
     percent: Annotated[int, Field(description="25, 50 or 75.")]
-    at: Annotated[Instant, Field(description="When it was told.")]
+    at: Annotated[Instant, Field(description="When it was reported.")]
 
 
 class Place(Model):
-    """What the rank reads once, when the request takes its place in the queue."""
+    """Inputs of the rank, read once when the request takes its place in the queue."""
 
     used: Annotated[
-        float, Field(description="GPU-hours that its slice had used, decayed, or held in leases.")
+        float, Field(description="GPU-hours that its slice had used (decayed) or held in leases.")
     ] = 0.0
     ahead: Annotated[
         float,
-        Field(description="GPU-hours of its slice's own requests that were filed before it and waited."),
+        Field(description="GPU-hours of waiting requests of its own slice that were filed before it."),
     ] = 0.0
     first_come: Annotated[
         Instant | None,
@@ -186,71 +184,71 @@ class Place(Model):
 
 
 class Return(Model):
-    """When a request that makes room starts again, for the time that is left."""
+    """When a preempted request starts again, for its remaining time."""
 
     start: Annotated[Instant, Field(description="The promise.")]
     end: Annotated[Instant, Field(description="The promise's end.")]
     cluster: Annotated[str, Field(description="Cluster of the promise.")]
     pool: Annotated[str, Field(description="Pool of the promise.")]
     bound_nodes: Annotated[
-        tuple[str, ...], Field(description="Nodes with windows of their own that the promise counts on.")
+        tuple[str, ...],
+        Field(description="Nodes with their own maintenance windows that the promise counts on."),
     ] = ()
 
 
 class Eviction(Model):
-    """Its nodes are to leave before its strict end, and why."""
+    """Its nodes are released before its strict end, and why."""
 
-    reason: Annotated[Literal["Preempted", "Idle", "Stopped"], Field(description="Why they leave.")]
-    at: Annotated[Instant, Field(description="When they leave; its people are told before.")]
-    by: Annotated[str, Field(description="slice/name of the request it makes room for, if it does.")] = ""
+    reason: Annotated[Literal["Preempted", "Idle", "Stopped"], Field(description="Why they are released.")]
+    at: Annotated[Instant, Field(description="When they are released; people are notified before.")]
+    by: Annotated[str, Field(description="slice/name of the request it makes room for, if any.")] = ""
     back: Annotated[
-        Return | None, Field(description="When it starts again, where it makes room; absent: not known.")
+        Return | None, Field(description="When it starts again, if it makes room; absent: unknown.")
     ] = None
 
 
 class Charge(Model):
-    """That a request was let in where its slice's GPU-hours of a month, or its place in the queue, are bounded."""
+    """A request admitted under its slice's monthly GPU-hours or queue limit."""
 
     gpu_hours: Annotated[
-        float, Field(description="What it is charged while it waits or runs; the unused part is given back.")
+        float, Field(description="GPU-hours charged while it waits or runs; the unused part is given back.")
     ]
     barred: Annotated[
-        tuple[str, ...], Field(description="Pools it may not use: its slice's hours there are taken.")
+        tuple[str, ...], Field(description="Pools it may not use: its slice's hours there are used up.")
     ] = ()
     month: Annotated[
         str | None,
-        Field(description="Where the rest of a lease that was cut short counts: the month of its start."),
+        Field(description="The month charged for a lease that was cut short: the month of its start."),
     ] = None
 
 
 class GPRStatus(Model):
     """All that is known about one request."""
 
-    phase: Annotated[Phase, Field(description="Where it is in its life.")]
-    reason: Annotated[str | None, Field(description="Why it is there: a stable CamelCase word.")] = None
-    message: Annotated[str | None, Field(description="The same for people, with what to do.")] = None
-    conditions: Annotated[tuple[Condition, ...], Field(description="Claims that hold beside the phase.")] = ()
+    phase: Annotated[Phase, Field(description="Its phase.")]
+    reason: Annotated[str | None, Field(description="Why: a stable CamelCase identifier.")] = None
+    message: Annotated[str | None, Field(description="The reason in words, with what to do.")] = None
+    conditions: Annotated[tuple[Condition, ...], Field(description="Conditions beside the phase.")] = ()
     uid: Annotated[str, Field(description="Unique for the life of the file: gpr-xxxxxxxx-xxxx.")]
     filed_at: Annotated[Instant, Field(description="When the request took its place in the queue.")]
     waits_from: Annotated[
         Instant | None,
-        Field(
-            description="Since when its wait counts, where it first wanted to start later; absent: filedAt."
-        ),
+        Field(description="When its wait began, if it first wanted a later start; absent: filedAt."),
     ] = None
     estimated_start_time: Annotated[Instant | None, Field(description="The promise.")] = None
     estimated_end_time: Annotated[Instant | None, Field(description="The promise's end.")] = None
     estimated_cluster: Annotated[str | None, Field(description="Cluster of the promise.")] = None
     estimated_pool: Annotated[str | None, Field(description="Pool of the promise.")] = None
     bound_nodes: Annotated[
-        tuple[str, ...], Field(description="Nodes with windows of their own that the promise counts on.")
+        tuple[str, ...],
+        Field(description="Nodes with their own maintenance windows that the promise counts on."),
     ] = ()
     forecast: Annotated[
         Forecast | None,
-        Field(description="When it will likely start; absent: there was too little to learn from."),
+        Field(description="When it will likely start; absent: too little data."),
     ] = None
     first_estimate: Annotated[
-        FirstEstimate | None, Field(description="What it was told when it took its place.")
+        FirstEstimate | None, Field(description="Its estimate when it took its place.")
     ] = None
     slips: Annotated[
         tuple[Slip, ...], Field(description="Every move of the promise to later, oldest first.")
@@ -268,32 +266,34 @@ class GPRStatus(Model):
     delayed_count: Annotated[int, Field(description="How often its promise moved later.")] = 0
     evicted_by: Annotated[str | None, Field(description="slice/name of the request it made room for.")] = None
     replaced_nodes: Annotated[tuple[str, ...], Field(description="Nodes taken out while it ran.")] = ()
-    marks: Annotated[tuple[Mark, ...], Field(description="Shares of its lease already told.")] = ()
-    remaining: Annotated[Duration | None, Field(description="What is left of a requeued duration.")] = None
-    served: Annotated[Duration, Field(description="What earlier leases took of its duration.")] = timedelta()
+    marks: Annotated[tuple[Mark, ...], Field(description="Shares of its lease already reported.")] = ()
+    remaining: Annotated[Duration | None, Field(description="Remaining time of a requeued request.")] = None
+    served: Annotated[Duration, Field(description="Time served in earlier leases.")] = timedelta()
     waited_s: Annotated[
         int | None,
-        Field(ge=0, description="Seconds that it waited for its first start; absent: it never ran."),
+        Field(ge=0, description="Seconds from filing to its first start; absent: it never ran."),
     ] = None
     extended_by: Annotated[Duration, Field(description="Grace granted beyond its duration.")] = timedelta()
-    place: Annotated[Place | None, Field(description="What its rank reads beside its own fields.")] = None
+    place: Annotated[Place | None, Field(description="Inputs of its rank beside its own fields.")] = None
     displaced_count: Annotated[
-        int, Field(description="How often a request of another slice took its promised room.")
+        int, Field(description="How often a request of another slice took its promised nodes.")
     ] = 0
     eviction: Annotated[
         Eviction | None, Field(description="Absent: it keeps its nodes until its strict end.")
     ] = None
     idle_since: Annotated[Instant | None, Field(description="Since when none of its GPUs is used.")] = None
     charge: Annotated[
-        Charge | None, Field(description="What counts of it against bounds per month; absent: nothing.")
+        Charge | None, Field(description="Its charge against monthly bounds; absent: none.")
     ] = None
     accepted_spec: Annotated[
         RequestSpec, Field(description="The request as last accepted, template expanded.")
     ]
-    spec_digest: Annotated[str, Field(description="What an approval binds, of the accepted spec.")]
+    spec_digest: Annotated[
+        str, Field(description="Digest of the accepted spec, to which approvals are bound.")
+    ]
     provenance: Annotated[
         Provenance | None,
-        Field(description="Who stands behind the accepted spec; absent: nothing is verified."),
+        Field(description="Who is responsible for the accepted spec; absent: main is not verified."),
     ] = None
 
 
@@ -305,18 +305,18 @@ class GPRRecord(Document):
 
 
 class GpuReport(Model):
-    """One GPU as its agent judges it."""
+    """One GPU as judged by its agent."""
 
     uuid: Annotated[str, Field(description="The vendor's identity of the GPU.")]
     index: Annotated[int, Field(description="Its number in the node.")]
     product: Annotated[str, Field(description="Product name.")]
     memory_mib: Annotated[int, Field(description="Memory, MiB.")]
     healthy: Annotated[bool, Field(description="The agent's verdict.")]
-    reasons: Annotated[tuple[str, ...], Field(description="Faults that hold, worst first.")] = ()
+    reasons: Annotated[tuple[str, ...], Field(description="Current faults, worst first.")] = ()
 
 
 class NodeMetadata(Metadata):
-    """The name of what is called after a node."""
+    """Metadata of documents that are named after a node."""
 
     name: Annotated[LongName, Field(description="Name of the node.")]
 
@@ -325,12 +325,12 @@ class AgentReport(Document):
     """`report.yaml` on an agent's own branch; written on change only."""
 
     metadata: Annotated[
-        NodeMetadata, Field(description="Its name: the node's, unless several watch one node.")
+        NodeMetadata, Field(description="The node's name, unless several agents watch one node.")
     ]
 
     kind: Annotated[Literal["AgentReport"], Field(description="Kind of document.")] = "AgentReport"
     cluster: Annotated[str, Field(description="Cluster of the node.")]
-    node: Annotated[str, Field(description="The node it speaks of.")]
+    node: Annotated[str, Field(description="The reported node.")]
     at: Annotated[Instant, Field(description="When something last changed.")]
     healthy: Annotated[bool, Field(description="Whether the node can serve.")]
     reason: Annotated[str | None, Field(description="The worst fault.")] = None
@@ -341,7 +341,7 @@ class AgentReport(Document):
     ] = ()
     idle_since: Annotated[
         Instant | None,
-        Field(description="Since when no GPU of the node is used; absent: one is, or nobody knows."),
+        Field(description="Since when no GPU of the node is used; absent: one is used, or it is unknown."),
     ] = None
 
 
@@ -350,42 +350,42 @@ class NodeState(StrEnum):
 
     READY = "Ready"
     UNHEALTHY = "Unhealthy"  # reported bad and taken out
-    SUSPECT = "Suspect"  # reported bad, but the pool's isolation limit is reached: an admin's word is needed
-    QUARANTINED = "Quarantined"  # bad too often, or unclean after a lease: people free it
-    CORDONED = "Cordoned"  # somebody else took it out
-    DIRTY = "Dirty"  # its lease is over, its drain is not
-    LOST = "Lost"  # the cluster does not know it, or it is silent
-    UNFIT = "Unfit"  # it is not what its pool's manifest says
-    OCCUPIED = "Occupied"  # GPU pods of nobody's slice run on it
+    SUSPECT = "Suspect"  # reported bad, but the pool's isolation limit is reached: an admin must decide
+    QUARANTINED = "Quarantined"  # bad too often, or unclean after a lease: an admin must clear it
+    CORDONED = "Cordoned"  # taken out by someone else
+    DIRTY = "Dirty"  # its lease is over, but the node is not clean yet
+    LOST = "Lost"  # unknown to the cluster, or silent
+    UNFIT = "Unfit"  # differs from its pool's manifest
+    OCCUPIED = "Occupied"  # runs GPU pods of no slice
 
 
 class NodeRecord(Document):
-    """`nodes/<cluster>/<node>.yaml`: a node that is, or was within a day, not simply Ready."""
+    """`nodes/<cluster>/<node>.yaml`: a node that is not Ready, or was not within the last day."""
 
     kind: Annotated[Literal["Node"], Field(description="Kind of document.")] = "Node"
     metadata: Annotated[NodeMetadata, Field(description="The node's name.")]
     cluster: Annotated[str, Field(description="Cluster of the node.")]
     pool: Annotated[str, Field(description="Pool of the node.")]
     state: Annotated[NodeState, Field(description="What it is to the planner.")]
-    reason: Annotated[str | None, Field(description="Why: a stable CamelCase word.")] = None
+    reason: Annotated[str | None, Field(description="Why: a stable CamelCase identifier.")] = None
     message: Annotated[str | None, Field(description="The same for people.")] = None
-    since: Annotated[Instant, Field(description="Since when it is so.")]
+    since: Annotated[Instant, Field(description="Since when.")]
     until: Annotated[
-        Instant | None, Field(description="When a failed check is no longer held against it.")
+        Instant | None, Field(description="When a failed check no longer counts against it.")
     ] = None
     gpus: Annotated[tuple[GpuReport, ...], Field(description="Its GPUs as last reported.")] = ()
 
 
 class ClusterState(Model):
-    """Whether a cluster answers, and since when that is so."""
+    """Whether a cluster answers, and since when."""
 
     name: Annotated[str, Field(description="Name of the cluster.")]
     reachable: Annotated[bool, Field(description="Whether it answers.")]
-    since: Annotated[Instant, Field(description="Since when that is so.")]
+    since: Annotated[Instant, Field(description="Since when.")]
 
 
 class WorkspacePhase(StrEnum):
-    """Where a workspace request is."""
+    """The phase of a workspace request."""
 
     PENDING_APPROVAL = "PendingApproval"
     READY = "Ready"
@@ -394,26 +394,26 @@ class WorkspacePhase(StrEnum):
 
 
 class WorkspaceRecord(Document):
-    """`requests/<name>.yaml` on the status branch: what became of a workspace request."""
+    """`requests/<name>.yaml` on the status branch: the outcome of a workspace request."""
 
     kind: Annotated[Literal["WorkspaceRequest"], Field(description="Kind of document.")] = "WorkspaceRequest"
-    phase: Annotated[WorkspacePhase, Field(description="Where it is.")]
-    message: Annotated[str, Field(description="What is so, and what the person does next.")]
+    phase: Annotated[WorkspacePhase, Field(description="Its phase.")]
+    message: Annotated[str, Field(description="What happened, and what the requester does next.")]
     since: Annotated[Instant, Field(description="Since when.")]
 
 
 class ControllerRecord(Document):
-    """`controller.yaml`: what the controller must remember and no other file tells."""
+    """`controller.yaml`: what the controller must remember and no other file holds."""
 
     kind: Annotated[Literal["Controller"], Field(description="Kind of document.")] = "Controller"
     held_deletions: Annotated[
-        str, Field(description="Names the deletions that wait for an admin; empty: none do.")
+        str, Field(description="Digest of the deletions that wait for an admin; empty: none.")
     ] = ""
-    clusters: Annotated[tuple[ClusterState, ...], Field(description="In the order of their names.")] = ()
+    clusters: Annotated[tuple[ClusterState, ...], Field(description="Sorted by name.")] = ()
     unread: Annotated[
         tuple[str, ...],
         Field(
-            description="Clusters whose marks were not read since the branch was lost; until then no lease that they "
-            "bear is taken back. `*`: all."
+            description="Clusters whose marks were not read since the branch was lost; until then no lease marked "
+            "there is taken back. `*`: all."
         ),
     ] = ()

@@ -1,4 +1,4 @@
-"""What the machines write back about clusters: how many nodes there are, and who has them when."""
+"""Machine-written status of clusters: their nodes, and which request has them when."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from schemas.status.gpr_status import NodeState, Phase
 
 
 class Ask(Model):
-    """Nodes that were asked for and are not there yet."""
+    """Nodes that were requested and do not exist yet."""
 
-    at: Annotated[Instant, Field(description="When they were asked for.")]
-    nodes: Annotated[int, Field(ge=1, description="How many.")]
-    late: Annotated[int, Field(ge=0, description="How often they were waited for in vain.")] = 0
+    at: Annotated[Instant, Field(description="When they were requested.")]
+    nodes: Annotated[int, Field(ge=1, description="Number of nodes.")]
+    late: Annotated[int, Field(ge=0, description="How often they did not arrive in time.")] = 0
 
 
 class PoolScale(Model):
-    """What is decided about the size of an elastic pool."""
+    """The decided size of an elastic pool."""
 
-    wanted: Annotated[int, Field(ge=0, description="Nodes the cluster is told to have.")]
+    wanted: Annotated[int, Field(ge=0, description="Nodes that the cluster is told to have.")]
     asks: Annotated[tuple[Ask, ...], Field(description="Nodes on their way, oldest first.")] = ()
-    leaving: Annotated[tuple[str, ...], Field(description="Nodes that are let go; they serve nobody.")] = ()
+    leaving: Annotated[tuple[str, ...], Field(description="Nodes being removed; no request gets them.")] = ()
 
 
 class InventoryPool(Model):
@@ -37,13 +37,13 @@ class InventoryPool(Model):
     nodes: Annotated[int, Field(description="Nodes it should have.")]
     ready: Annotated[int, Field(description="Nodes that are Ready.")]
     leased: Annotated[int, Field(description="Nodes that requests hold.")]
-    scale: Annotated[
-        PoolScale | None, Field(description="How large it is to be; absent: it does not grow and shrink.")
-    ] = None
+    scale: Annotated[PoolScale | None, Field(description="Its decided size; absent: it is not elastic.")] = (
+        None
+    )
 
 
 class InventoryNode(Model):
-    """One node that is leased or out."""
+    """One node that is leased or not Ready."""
 
     name: Annotated[str, Field(description="Name of the node.")]
     pool: Annotated[str, Field(description="Its pool.")]
@@ -52,24 +52,24 @@ class InventoryNode(Model):
 
 
 class UnmanagedNode(Model):
-    """A GPU node that no pool has: shown, never touched."""
+    """A GPU node in no pool: shown, never touched."""
 
     name: Annotated[str, Field(description="Name of the node.")]
-    product: Annotated[str, Field(description="GPU product, as the cluster labels it.")]
+    product: Annotated[str, Field(description="GPU product, as labelled by the cluster.")]
     gpus: Annotated[int, Field(description="Its GPUs.")]
 
 
 class PoolNodes(Document):
-    """`clusters/<cluster>/pools/<pool>/<part>.yaml`: the nodes that a pool with a selector has."""
+    """`clusters/<cluster>/pools/<pool>/<part>.yaml`: the nodes of a pool with a selector."""
 
     kind: Annotated[Literal["PoolNodes"], Field(description="Kind of document.")] = "PoolNodes"
     nodes: Annotated[
-        tuple[str, ...], Field(description="Names of its nodes, or a part of them, sorted.")
+        tuple[str, ...], Field(description="Names of its nodes, or of a part of them, sorted.")
     ] = ()
 
 
 class NodeFaults(Model):
-    """When a node failed lately."""
+    """Recent faults of a node."""
 
     name: Annotated[str, Field(description="Name of the node.")]
     at: Annotated[tuple[Instant, ...], Field(description="When its faults began, oldest first.")]
@@ -93,28 +93,30 @@ class Inventory(Document):
 
 
 class Reservation(Model):
-    """A stretch of time on nodes: named ones for a lease, a number of them for a promise."""
+    """A period on nodes: named ones for a lease, a number of them for a promise."""
 
     request: Annotated[str, Field(description="slice/name.")]
     phase: Annotated[Phase, Field(description="Phase of the request.")]
     pool: Annotated[str, Field(description="Pool of the nodes.")]
     nodes: Annotated[tuple[str, ...] | None, Field(description="Names; absent for a promise.")] = None
-    count: Annotated[int, Field(description="How many nodes.")]
+    count: Annotated[int, Field(description="Number of nodes.")]
     begin: Annotated[Instant, Field(description="First instant of the lease, preparation not included.")]
     end: Annotated[
         Instant,
         Field(
-            description="First instant after it, drain not included: its end, or its eviction where that is earlier."
+            description="First instant after it, drain not included: its end, or its eviction if that is earlier."
         ),
     ]
 
 
 class Schedule(Document):
-    """`clusters/<cluster>/schedule.yaml`: who has which nodes when, as committed."""
+    """`clusters/<cluster>/schedule.yaml`: which request has which nodes when, as committed."""
 
     kind: Annotated[Literal["Schedule"], Field(description="Kind of document.")] = "Schedule"
     reservations: Annotated[
         tuple[Reservation, ...],
-        Field(description="One for each request: leases by name, then promises by rank."),
+        Field(description="One per request: leases by name, then promises by rank."),
     ] = ()
-    omitted: Annotated[int, Field(ge=0, description="How many did not fit into the file.")] = 0
+    omitted: Annotated[
+        int, Field(ge=0, description="Number of reservations that did not fit into the file.")
+    ] = 0

@@ -1,4 +1,4 @@
-"""What the controller remembers of its judgements: changes of main that are held, and words that are spent."""
+"""The controller's judgements: held changes of main, and used or withdrawn approvals."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from schemas.reading.units import Instant
 
 
 class HeldChange(Model):
-    """A change on main that nobody with the right to it stands behind: what was authorised last counts instead."""
+    """An unauthorised change on main; the content that was authorised last is in force instead."""
 
     path: Annotated[str, Field(description="File.")]
     authorised: Annotated[
-        str | None, Field(description="Git's id of the content that counts; absent: no file counts.")
+        str | None, Field(description="Blob id of the content in force; absent: no file is.")
     ] = None
     mode: Annotated[int, Field(description="Git's mode of that content; 33188 is a plain file's.")] = 0o100644
-    found: Annotated[str | None, Field(description="Git's id of what main has; absent: it was deleted.")] = (
-        None
-    )
+    found: Annotated[
+        str | None, Field(description="Blob id of the content on main; absent: it was deleted.")
+    ] = None
     commit: Annotated[str, Field(description="Commit of main that made the change.")]
-    rule: Annotated[str, Field(description="The rule that forbids it: a stable CamelCase word.")]
-    message: Annotated[str, Field(description="The same for people, with what to do.")]
+    rule: Annotated[str, Field(description="The rule that forbids it: a stable CamelCase identifier.")]
+    message: Annotated[str, Field(description="The rule in words, with what to do.")]
     since: Annotated[Instant, Field(description="When it was judged.")]
 
 
 class TrustRecord(Document):
-    """`trust.yaml` on the status branch: how far main was judged, and what of it does not count."""
+    """`trust.yaml` on the status branch: how far main was judged, and which changes do not count."""
 
     kind: Annotated[Literal["Trust"], Field(description="Kind of document.")] = "Trust"
     main: Annotated[str, Field(description="Commit of main up to which changes were judged.")]
@@ -36,16 +36,16 @@ class TrustRecord(Document):
 
 
 class SpentApproval(Model):
-    """A statement that never counts again."""
+    """An approval statement that never counts again."""
 
     id: Annotated[str, Field(description="The statement's digest.")]
     request: Annotated[str, Field(description="slice/name.")]
     why: Annotated[Literal["consumed", "withdrawn"], Field(description="Used for a lease, or taken back.")]
-    until: Annotated[Instant, Field(description="When it would have ended anyway; then this row goes.")]
+    until: Annotated[Instant, Field(description="When it would have expired; then this row is removed.")]
 
 
 class SpentRecord(Document):
-    """`approvals/<slice>.yaml` on the status branch: words that were used up or taken back."""
+    """`approvals/<slice>.yaml` on the status branch: used and withdrawn approvals."""
 
     kind: Annotated[Literal["SpentApprovals"], Field(description="Kind of document.")] = "SpentApprovals"
     spent: Annotated[tuple[SpentApproval, ...], Field(description="By id.")] = ()

@@ -1,4 +1,4 @@
-"""What waits to be sent to people: the outbox of each route, as the status branch has it."""
+"""Pending notifications: the outbox of each route on the status branch."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from schemas.reading.units import Instant, LongName
 
 
 class Entry(Model):
-    """One event that a route is to carry."""
+    """One event for a route to send."""
 
     at: Annotated[Instant, Field(description="When it happened.")]
     reason: Annotated[str, Field(description="Reason of the event.")]
     type: Annotated[Literal["Normal", "Warning"], Field(description="Warning: a person may have to act.")]
     message: Annotated[str, Field(description="What happened.")] = ""
     request: Annotated[str, Field(description="slice/name; empty: no request is concerned.")] = ""
-    slice: Annotated[str, Field(description="Where no request is concerned; empty: no slice is.")] = ""
+    slice: Annotated[str, Field(description="If no request is concerned; empty: no slice is either.")] = ""
     cluster: Annotated[str, Field(description="Empty: none is concerned.")] = ""
     node: Annotated[str, Field(description="Empty: none is concerned.")] = ""
 
@@ -29,19 +29,19 @@ class Entry(Model):
 
 
 class Delivery(Model):
-    """What one message is to tell."""
+    """One message to send."""
 
     id: Annotated[
-        str, Field(description="Follows from the route and the events; sent along as Egs-Delivery.")
+        str, Field(description="Derived from the route and the events; sent along as Egs-Delivery.")
     ]
-    urgent: Annotated[bool, Field(description="Neither a digest nor quiet hours hold it up.")] = False
-    due: Annotated[Instant, Field(description="Not sent before.")]
+    urgent: Annotated[bool, Field(description="Sent at once, despite digest and quiet hours.")] = False
+    due: Annotated[Instant, Field(description="Earliest time of sending.")]
     entries: Annotated[tuple[Entry, ...], Field(description="Events, oldest first.")] = ()
-    more: Annotated[int, Field(description="Older events that found no room.")] = 0
+    more: Annotated[int, Field(description="Older events that did not fit.")] = 0
 
 
 class OutboxMetadata(Metadata):
-    """The name of an outbox: whose it is and which of their routes."""
+    """The name of an outbox: its owner and route."""
 
     name: Annotated[
         LongName, Field(description="`project.<route>`, `slice.<slice>.<route>` or `person.<name>.<route>`.")
@@ -49,15 +49,15 @@ class OutboxMetadata(Metadata):
 
 
 class OutboxRecord(Document):
-    """`outbox/<name>.yaml` on the status branch: what one route has not carried yet."""
+    """`outbox/<name>.yaml` on the status branch: what one route has not sent yet."""
 
     kind: Annotated[Literal["Outbox"], Field(description="Kind of document.")] = "Outbox"
     metadata: Annotated[OutboxMetadata, Field(description="Its name.")]
-    silent: Annotated[bool, Field(description="That nothing goes by this route was told.")] = False
-    lost: Annotated[int, Field(description="Events given up since something last went by it.")] = 0
+    silent: Annotated[bool, Field(description="Whether the route's failure was reported.")] = False
+    lost: Annotated[int, Field(description="Events given up since the route last worked.")] = 0
     deliveries: Annotated[
         tuple[Delivery, ...],
         Field(
-            description="In the order of sending; of the urgent ones and of the others the first alone is sent."
+            description="In the order of sending; only the first urgent and the first other one is sent at a time."
         ),
     ] = ()

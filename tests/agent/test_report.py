@@ -124,7 +124,7 @@ def test_another_writer_is_an_alarm_and_no_end(remote, caplog):
     reporter.publish(report())
     foreign_commit(remote, as_text(report("TooHot")))
     assert reporter.publish(report("Xid79")) is Outcome.CONFLICT
-    assert "somebody else wrote the agent's branch" in caplog.text
+    assert "another process wrote the agent's branch" in caplog.text
     assert reporter.publish(report("Xid79")) is Outcome.COMMITTED
     assert commits(remote) == ["h100-1 is healthy", "not ours", "h100-1 is unhealthy: Xid79"]
 
@@ -171,7 +171,7 @@ def test_a_message_stays_short_when_all_gpus_fail():
     text = report_of(Verdict(bad, ("GpuCountLow",), (), False), WHO, NOW).message
     assert text is not None
     assert text.splitlines()[4:] == [
-        "and 4 GPUs more",
+        "and 4 more GPUs",
         "fewer GPUs answer than the cluster's manifest says",
     ]
 

@@ -229,12 +229,12 @@ def test_a_file_says_what_it_knows_and_the_rest_is_absent(tmp_path):
 @pytest.mark.parametrize(
     ("content", "names"),
     [
-        pytest.param("[", "no readable JSON", id="no JSON"),
+        pytest.param("[", "cannot be read as JSON", id="no JSON"),
         pytest.param("{}", "not a list", id="no list"),
         pytest.param("[3]", "field 0", id="no object"),
         pytest.param('[{"uuid": "GPU-a"}]', "field 0.index", id="a field is missing"),
         pytest.param('[{"temperature": 3}]', "no field 'temperature'", id="a field of no such name"),
-        pytest.param(None, "no readable JSON", id="no file"),
+        pytest.param(None, "cannot be read as JSON", id="no file"),
     ],
 )
 def test_a_file_that_is_wrong_is_refused_with_the_place(tmp_path, content, names):

@@ -147,9 +147,11 @@ def test_nothing_is_left_and_what_others_had_is_as_it_was(world: World) -> None:
     world.run("default", "vision", "gpu-1", "gpu-2", "gpu-3")
     assert look(world.kube.api).projects == ("default",)
     done = world.uninstall("default")
-    assert {"removed slice vision", "took our marks off node gpu-3", "removed namespace egs-system"} <= set(
-        done
-    )
+    assert {
+        "removed slice vision",
+        "removed our marks from node gpu-3",
+        "removed namespace egs-system",
+    } <= set(done)
     as_before(world.kube, before)
     assert world.uninstall("default") == []
 

@@ -114,6 +114,24 @@ def test_what_a_page_points_to_exists(page: Path) -> None:
     assert [str(path) for path in (*named, *linked) if not path.exists()] == []
 
 
+MODULES = re.compile(r"`([a-z_]+(?:/[a-z_]+)+(?:\.py)?)`")
+HOMES = ("", "reconciler", "reconciler/clusters/kubernetes", "scheduler", "portal", "schemas", "egs")
+
+
+@pytest.mark.parametrize("name", ["architecture.md", "internals.md"])
+def test_the_modules_that_a_page_names_exist(name: str) -> None:
+    """These pages name modules relative to their package."""
+    named = {found.removesuffix(".py") for found in MODULES.findall(_page(name))} - {"egs/status"}
+    missing = {
+        module
+        for module in named
+        if not any(
+            (ROOT / home / module).is_dir() or (ROOT / home / f"{module}.py").exists() for home in HOMES
+        )
+    }
+    assert missing == set()
+
+
 ANCHORED = re.compile(r"\]\((?!http)([^)#]*)#([^)]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 

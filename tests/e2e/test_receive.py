@@ -236,7 +236,7 @@ def test_main_is_never_rewritten_nor_deleted(server: Server) -> None:
     assert server.push(tree, "HEAD:main").returncode == 0
     git(tree, "reset", "--quiet", "--hard", "HEAD~1")
     commit(tree, {"project.yaml": project(maxRetries=4)}, ADA)
-    assert refused(server.push(tree, "+HEAD:main"), "never rewritten")
+    assert refused(server.push(tree, "+HEAD:main"), "must not be rewritten")
     git(server.repo, "config", "receive.denyDeleteCurrent", "ignore")
     assert refused(server.push(tree, ":main"), "may not be deleted")
 
@@ -275,7 +275,7 @@ def test_the_status_branch_takes_a_controllers_commits_alone(server: Server) -> 
     first = git(tree, "rev-parse", "HEAD")
     commit(tree, {"README.md": "# New\n"}, "controller", message=status(1, 2))
     assert server.push(tree, "HEAD:refs/heads/egs/status").returncode == 0
-    assert refused(server.push(tree, f"+{first}:refs/heads/egs/status"), "set back")
+    assert refused(server.push(tree, f"+{first}:refs/heads/egs/status"), "reset")
     commit(tree, {"README.md": "# Mine\n"}, None, message=status(9, 9))
     assert refused(server.push(tree, "HEAD:refs/heads/egs/status"), "no signature")
     assert refused(server.push(tree, ":refs/heads/egs/status"), "may not be deleted")
@@ -294,7 +294,7 @@ def test_an_agent_pushes_its_own_signed_report(server: Server) -> None:
     orphan(tree, "report")
     commit(tree, report(), None)
     assert server.push(tree, "HEAD:refs/heads/egs/agents/east/n1").returncode == 0
-    assert refused(server.push(tree, "HEAD:refs/heads/egs/agents/east/n2"), "no signature of agent n2")
+    assert refused(server.push(tree, "HEAD:refs/heads/egs/agents/east/n2"), "not signed by agent n2")
     assert refused(server.push(tree, "HEAD:refs/heads/egs/agents/west/n1"), "no cluster west")
     commit(tree, report(node="n2"), None)
     assert refused(server.push(tree, "HEAD:refs/heads/egs/agents/east/n1"), "another node")
@@ -303,9 +303,9 @@ def test_an_agent_pushes_its_own_signed_report(server: Server) -> None:
     write(tree, report())
     git(tree, "update-index", "--chmod=+x", "report.yaml")
     git(tree, "commit", "--quiet", "-m", "x")
-    assert refused(server.push(tree, "HEAD:refs/heads/egs/agents/east/n1"), "no signature of agent n1")
+    assert refused(server.push(tree, "HEAD:refs/heads/egs/agents/east/n1"), "not signed by agent n1")
     commit(tree, report(by="agent:east/n2"), None)
-    assert refused(server.push(tree, "HEAD:refs/heads/egs/agents/east/n1"), "no signature of agent n1")
+    assert refused(server.push(tree, "HEAD:refs/heads/egs/agents/east/n1"), "not signed by agent n1")
 
 
 @pytest.mark.parametrize(
@@ -316,7 +316,7 @@ def test_an_agent_that_the_server_knows_pushes_nothing_else(server: Server, ref:
     tree = server.clone("n1")
     commit(tree, report(), ADA)  # even with an admin's key
     done = server.push(tree, f"HEAD:refs/heads/{ref}", login="agent:east/n1")
-    assert refused(done, "may push egs/agents/east/n1 and nothing else")
+    assert refused(done, "may only push egs/agents/east/n1")
 
 
 def test_people_whom_the_server_knows_write_no_machines_branch(server: Server) -> None:
@@ -334,7 +334,7 @@ def test_a_door_pushes_the_proposals_that_it_signed(server: Server, login: str) 
         (server.repo / "asks-login").touch()
     tree, branch = server.clone("door"), "HEAD:refs/heads/egs/gpr/east/a/new"
     commit(tree, NEW, BO)
-    assert refused(server.push(tree, branch, login=login), "no signature of a service")
+    assert refused(server.push(tree, branch, login=login), "not signed by a service")
     git(tree, "reset", "--quiet", "--hard", "HEAD~1")
     commit(tree, NEW, "service:door", message="File a/new\n\nOn-Behalf-Of: Bo <bo@example.com>")
     assert server.push(tree, branch, login=login).returncode == 0

@@ -73,7 +73,7 @@ def test_who_deletes_the_current_context_has_none() -> None:
 
 @pytest.mark.parametrize("act", [Book.using, Book.without, Book.named])
 def test_a_context_that_is_not_there_is_told_with_those_that_are(act) -> None:
-    with pytest.raises(Said, match="there is no context nope; there is prod") as caught:
+    with pytest.raises(Said, match="there is no context nope; choose from prod") as caught:
         act(Book().having("prod", PROD), "nope")
     assert caught.value.exit_code == 1
 

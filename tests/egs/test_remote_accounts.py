@@ -90,9 +90,9 @@ def test_a_key_that_opens_nothing_makes_no_context(shell: Shell, key: str) -> No
     [
         pytest.param(["login"], 2, "say which server", id="no server at all"),
         pytest.param(["login", "SERVER"], 1, "has no identity provider", id="no key, and nobody to ask"),
-        pytest.param(["login", "ftp://x"], 3, "no address of a server", id="no address"),
+        pytest.param(["login", "ftp://x"], 3, "not the address of a server", id="no address"),
         pytest.param(["login", "http://127.0.0.1:1"], 3, "127.0.0.1:1", id="nobody answers there"),
-        pytest.param(["login", "SERVER", "--context", "a b"], 2, "no name of a context", id="no name"),
+        pytest.param(["login", "SERVER", "--context", "a b"], 2, "not a valid context name", id="no name"),
         pytest.param(["whoami"], 1, "no server is named", id="nobody logged in"),
         pytest.param(["logout"], 1, "no current context", id="nobody to log out"),
         pytest.param(["context", "use", "x"], 1, "there is no context x", id="no such context"),

@@ -138,7 +138,7 @@ def test_trying_what_can_never_start_is_no(shell: Shell, site: Site, form: str) 
     before = site.log()
     done = shell.on_server(f"gpr create vision/try --nodes 99 --duration 1h --dry-run -o {form}")
     assert done.code == 1
-    assert "no pool it may use could ever hold it: east/h100 has up to 4 nodes" in done.err
+    assert "it fits no pool that it may use: east/h100 has up to 4 nodes" in done.err
     assert done.data["estimate"] is None if form == "json" else "no start, as things are" in done.out
     assert site.log() == before
 
@@ -146,7 +146,7 @@ def test_trying_what_can_never_start_is_no(shell: Shell, site: Site, form: str) 
 def test_what_the_server_says_beside_its_answer_is_told(shell: Shell) -> None:
     done = shell.on_server("wait --slice vision --nodes 99 --duration 1h -o json")
     assert (done.code, done.data) == (1, [])
-    assert done.err.count("no pool it may use could ever hold it: east/h100 has up to 4 nodes") == 1
+    assert done.err.count("it fits no pool that it may use: east/h100 has up to 4 nodes") == 1
     as_bo(shell, "gpr create vision/high --nodes 1 --duration 1h --not-before 2027-06-01T00:00:00Z")
     assert "was set to 300" in as_bo(shell, "gpr edit vision/high priority=999")
 

@@ -113,7 +113,7 @@ def test_a_quote_says_why_there_is_none(do):
     with pytest.warns(ServerMessage) as told:
         quotes = do("wait_time", "vision", 99, 8, "6h")
     assert (quotes, quotes.message) == ([], str(told[0].message))
-    assert "no pool it may use could ever hold it: east/h100 has up to 4 nodes" in quotes.message
+    assert "it fits no pool that it may use: east/h100 has up to 4 nodes" in quotes.message
     assert do("queue").message == ""
 
 

@@ -47,13 +47,13 @@ def refused(body: type[BaseModel], sent: dict[str, Any]) -> list[str]:
 @pytest.mark.parametrize("value", [True, "2"], ids=repr)
 @pytest.mark.parametrize(("body", "name"), list(fields("integer")))
 def test_no_truth_and_no_text_is_a_number(body: type[BaseModel], name: str, value: Any) -> None:
-    assert f"{name}: this has to be a whole number" in refused(body, {name: value})
+    assert f"{name}: this must be a whole number" in refused(body, {name: value})
 
 
 @pytest.mark.parametrize("value", [1, "yes"], ids=repr)
 @pytest.mark.parametrize(("body", "name"), list(fields("boolean")))
 def test_no_number_and_no_text_is_a_truth(body: type[BaseModel], name: str, value: Any) -> None:
-    assert any(said.startswith(f"{name}: this has to be ") for said in refused(body, {name: value}))
+    assert any(said.startswith(f"{name}: this must be ") for said in refused(body, {name: value}))
 
 
 @pytest.mark.parametrize("text", ["a\nb", "a\n", "a\x1b[31m", "a\u2028b"], ids=ascii)

@@ -82,14 +82,14 @@ def waiting(site: Site, *names: str) -> list[Landed]:
 
 
 GONE: Mapping[str, tuple[Mapping[str, str | None], str]] = {
-    "its key": ({"keys/bo-editor.yaml": None}, "no manifest below keys/ knows this API key"),
+    "its key": ({"keys/bo-editor.yaml": None}, "no manifest in keys/ has this API key"),
     "its person": (
         {"slices/vision/slice.yaml": slice_("vision", members=[{"email": "cy@example.com"}])},
         "no member of slice vision",
     ),
     "another's key": (
         {"keys/bo-editor.yaml": api_key("bo-editor").replace("bo@example.com", "olga@example.com")},
-        "another person's",
+        "belongs to another person",
     ),
 }
 

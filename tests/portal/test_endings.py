@@ -132,7 +132,7 @@ def test_an_edit_that_crosses_the_hand_over_says_what_became_of_it(
     assert _said(client.put(GPR, json={"gprId": life.key, **edit})) == want
     site.settle()
     data = client.get(GPR, params={"gprId": life.key}).json()["data"]
-    assert ("cannot change while nodes are held" in data["message"]) is (want[0] == 409)
+    assert ("cannot be changed while it holds nodes" in data["message"]) is (want[0] == 409)
     # What lies in the file and does not count is in nobody's way.
     assert _said(client.put(GPR, json={"gprId": life.key, "idleTimeOutDuration": "10m"}))[0] == 200
     restored = _said(client.post(f"{GPR}/restore", json={"gprId": life.key}))

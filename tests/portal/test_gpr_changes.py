@@ -142,7 +142,7 @@ def test_an_edit_and_a_cancel_keep_comments_and_order(site: Site) -> None:
     ask = {"name": "waits", "sliceName": "vision", "numberOfGPUNodes": 1, "exitDuration": "1h"}
     taken = client.post("/api/v1/gpr", json=ask)
     assert taken.json()["error"]["errorKey"] == "GprAlreadyExists"
-    assert "vision/waits is Cancelled and never runs again; take a new name" in taken.json()["message"]
+    assert "vision/waits is Cancelled and never runs again; choose another name" in taken.json()["message"]
 
 
 def test_what_runs_may_still_be_extended_and_released_once(site: Site) -> None:

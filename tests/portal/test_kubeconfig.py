@@ -87,13 +87,20 @@ def said(answer, status, key):
             id="elsewhere",
         ),
         pytest.param(
-            "bo-editor", {"clusterName": "pulled"}, 422, "BadParameters", "names no kubeconfig", id="no file"
+            "bo-editor",
+            {"clusterName": "pulled"},
+            422,
+            "BadParameters",
+            "has no spec.access.kubeconfig",
+            id="no file",
         ),
         pytest.param(
-            "bo-editor", {}, 422, "NoKubeconfig", "starts it with --kubeconfigs DIR", id="no folder"
+            "bo-editor", {}, 422, "NoKubeconfig", "start the portal with --kubeconfigs DIR", id="no folder"
         ),
         pytest.param("bo-viewer", {}, 403, "Forbidden", "of role Viewer", id="by a key that reads"),
-        pytest.param("ada-owner", {}, 403, "Forbidden", "is no member of workspace vision", id="by an admin"),
+        pytest.param(
+            "ada-owner", {}, 403, "Forbidden", "is not a member of workspace vision", id="by an admin"
+        ),
         pytest.param("cy-editor", {}, 404, "NotFound", "no workspace vision", id="of another's workspace"),
         pytest.param(
             "bo-editor", {"workspaceName": "none"}, 404, "NotFound", "no workspace none", id="of none"

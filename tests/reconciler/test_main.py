@@ -128,7 +128,7 @@ def test_run_ends_on_a_signal_in_the_midst_of_a_cycle(tmp_path: Path) -> None:
     process.terminate()
     _, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
-    assert "stopped in the midst of a cycle" in err
+    assert "stopped during a cycle" in err
 
 
 def test_a_push_is_seen_at_once_when_the_forge_tells_of_it(tmp_path: Path) -> None:
@@ -197,4 +197,4 @@ def test_a_folder_of_kubeconfigs_that_is_not_there_is_told_at_once(tmp_path: Pat
     status, _, err = done(repo, tmp_path, "once", "--kubeconfigs", str(tmp_path / "nowhere"))
     assert status == 2
     assert "nowhere" in err
-    assert "is no folder" in err
+    assert "is not a folder" in err

@@ -157,7 +157,7 @@ def test_who_forgets_the_options_writes_over_no_signed_status(done, fleet, tmp_p
     before = repos.tip(fleet, "egs/status")
     status, said = done(command, forgets=True)
     assert (status, repos.tip(fleet, "egs/status")) == (1, before)
-    assert "the status of this repository is signed; give --key, --trust and --verify" in said
+    assert "the status of this repository is signed; use the same --key, --trust and --verify" in said
     assert done("once", *options)[0] == 0
 
 

@@ -11,7 +11,7 @@ import reconciler.documents.read_ahead
 from reconciler.acting.actions import Action, Do
 from reconciler.acting.apply import Answers
 from reconciler.acting.cluster_refusals import Refusals
-from reconciler.clusters.open_cluster import Ground
+from reconciler.clusters.open_cluster import DriverOptions
 from reconciler.clusters.simulated.embedded import EmbeddedCluster
 from reconciler.compose import OpenClusters
 from reconciler.documents.in_force import Desired
@@ -139,7 +139,7 @@ def test_a_cluster_out_of_reach_says_why(error):
 def test_a_state_that_nobody_can_read_or_write_is_a_fault_and_the_cluster_comes_back(tmp_path):
     document = parsed("clusters/west.yaml", cluster("west"))
     (tmp_path / "west.json").write_text("{")
-    opened = OpenClusters(Ground(tmp_path))
+    opened = OpenClusters(DriverOptions(tmp_path))
     driver = opened({"west": document.spec})["west"]
     with pytest.raises(Fault):
         driver.observe(at(0))

@@ -61,7 +61,7 @@ def test_a_row_without_a_start_says_why_and_what_would_fit() -> None:
     assert [(row.id, row.reason) for row in result.refused] == [("r", "FitsNowhere")]
     assert result.json()[0]["wait"] is None
     assert result.refused[0].message == (
-        "it asks for 3 nodes but no pool it may use has so many; would fit: 2 nodes or fewer, in a"
+        "it asks for 3 nodes but no pool that it may use has so many; would fit: 2 nodes or fewer, in a"
     )
 
 
@@ -70,7 +70,7 @@ def test_a_row_without_a_start_says_why_and_what_would_fit() -> None:
     [
         pytest.param("id,pool\n", "line 1: the header lacks submit, nodes, duration, priority", id="columns"),
         pytest.param(HEAD.replace("slice", "slize"), "unknown column 'slize'", id="a misspelt column"),
-        pytest.param(HEAD.replace("slice", "id"), "a column is there twice", id="a column twice"),
+        pytest.param(HEAD.replace("slice", "id"), "a column is listed twice", id="a column twice"),
         pytest.param(
             HEAD + "r,a,0,0,9,1,,,",
             "line 2: nodes is '0'; give a whole number from 1 to 1125899906842624",
@@ -81,7 +81,9 @@ def test_a_row_without_a_start_says_why_and_what_would_fit() -> None:
         pytest.param(
             HEAD + "r,a,0,1,99999999999999999999,1,,,", "duration is", id="a number beyond all bounds"
         ),
-        pytest.param(HEAD + "r,a,0,1,9,1,,yes,", "running is 'yes'; use 1, 0 or nothing", id="running"),
+        pytest.param(
+            HEAD + "r,a,0,1,9,1,,yes,", "running is 'yes'; use 1, 0 or leave it empty", id="running"
+        ),
         pytest.param(HEAD + "r,a,0,1,9,1,,", "8 fields; give 9", id="too few fields"),
         pytest.param(HEAD + ",a,0,1,9,1,,,", "id is empty", id="no id"),
         pytest.param(

@@ -294,7 +294,7 @@ def test_an_equally_early_pool_is_no_reason_to_move() -> None:
         pytest.param(
             world(request("a", pools=()), pools=[TWO]),
             "FitsNowhere",
-            "no pool it may use",
+            "no pool that it may use",
             id="no such nodes",
         ),
         pytest.param(

@@ -43,17 +43,17 @@ TWO = pool(2)
         ),
         pytest.param(
             world(request("a", not_before=9), pools=[TWO]),
-            ["It asks not to start before 1970-01-01T00:00:09Z."],
+            ["It must not start before 1970-01-01T00:00:09Z, as requested."],
             id="its own wish",
         ),
         pytest.param(
             world(request("a", promise=Promise(EAST, 9), movable=False), pools=[TWO]),
-            ["Its start mode keeps it at its promised start, 1970-01-01T00:00:09Z."],
+            ["Its start mode holds it until its promised start, 1970-01-01T00:00:09Z."],
             id="its start mode",
         ),
         pytest.param(
             world(request("a", 2), pools=[replace(TWO, windows={"h100-1": (Window(2, 8),)})]),
-            ["1 node of east/h100 is out until 1970-01-01T00:00:08Z."],
+            ["1 node of east/h100 is out of service until 1970-01-01T00:00:08Z."],
             id="maintenance",
         ),
         pytest.param(
@@ -64,14 +64,14 @@ TWO = pool(2)
             ),
             [
                 "b/r holds 1 node of east/h100 until 1970-01-01T00:00:07Z.",
-                "1 node of east/h100 is out until somebody frees it.",
+                "1 node of east/h100 is out of service until an admin frees it.",
             ],
             id="a node that is out beside one that is busy",
         ),
         pytest.param(
             world(request("a", 3), pools=[TWO]),
             [
-                "it asks for 3 nodes but no pool it may use has so many.",
+                "it asks for 3 nodes but no pool that it may use has so many.",
                 "What would fit: 2 nodes or fewer, in east/h100.",
             ],
             id="it fits nowhere",

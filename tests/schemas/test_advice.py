@@ -137,7 +137,7 @@ def test_a_slice_that_may_use_no_pool_gets_its_requests_refused() -> None:
     [
         pytest.param({"nodes": 0}, "BadValue", "write a number from 1 to 100000", id="beyond a bound"),
         pytest.param({"nodes": "two"}, "WrongType", "write a number from 1 to 100000", id="no number"),
-        pytest.param({"nodes": 1.0}, "BadValue", "write it without a point", id="a fraction"),
+        pytest.param({"nodes": 1.0}, "BadValue", "write it without a decimal point", id="a fraction"),
         pytest.param({"preemptible": 5}, "WrongType", "write true or false", id="no truth value"),
         pytest.param(
             {"displayName": 5},

@@ -12,7 +12,7 @@ from pathlib import Path
 from reconciler.clusters.kubernetes.api.connection import Keys
 from reconciler.clusters.kubernetes.driver import Home, KubernetesCluster
 from reconciler.clusters.kubernetes.tenancy import member_tokens
-from reconciler.clusters.open_cluster import Ground, open_cluster
+from reconciler.clusters.open_cluster import DriverOptions, open_cluster
 from reconciler.clusters.pulled_cluster import PATTERN, PullCluster, ReportBranches
 from reconciler.model.cluster_port import ClusterDriver
 from reconciler.sources.believed_keys import believed
@@ -56,11 +56,11 @@ class Reach:
         if access.pull:
             return PullCluster(name, spec, partial(self._branches(name).read, name, spec))
         if spec.driver == "embedded":
-            return open_cluster(name, spec, Ground(self._copied(name)))
+            return open_cluster(name, spec, DriverOptions(self._copied(name)))
         folder = None if self._ways.kubeconfigs is None else self._ways.kubeconfigs.expanduser()
         keys = Keys(folder, self._ways.home.namespace)
         try:
-            return open_cluster(name, spec, Ground(keys=keys, home=self._ways.home))
+            return open_cluster(name, spec, DriverOptions(keys=keys, home=self._ways.home))
         except UserError as error:
             if error.reason != MISSING:
                 raise

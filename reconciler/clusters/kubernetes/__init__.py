@@ -1,1 +1,1 @@
-"""Real clusters: the driver on the official client of Kubernetes. The one door to that package."""
+"""Real clusters: the driver on Kubernetes' official client. Only this package uses it."""

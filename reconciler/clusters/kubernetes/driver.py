@@ -1,10 +1,11 @@
-"""A real cluster behind the port. Looks are served by informers; every write is one conditional call on fresh state.
+"""A real cluster behind the port. Reads come from informers; every write is one conditional call on fresh
+state.
 
-It puts parts together and decides little: what a node's marks mean is in `marks`, what belongs to a slice in
-`tenancy`, how pods leave in `departures`, what is checked in `checks`, how pods find their nodes in `policies`.
+It combines parts and decides little: `marks` interprets a node's marks, `tenancy` what belongs to a slice,
+`departures` how pods leave, `checks` what is checked, `policies` how pods find their nodes.
 
-Held by tests/contract/test_cluster_contract.py on a real API server, and tests/reconciler/clusters/kubernetes for
-what is Kubernetes' own.
+Held by tests/contract/test_cluster_contract.py on a real API server, and tests/reconciler/clusters/kubernetes
+for Kubernetes specifics.
 """
 
 from __future__ import annotations
@@ -75,27 +76,27 @@ from schemas.errors import Fault
 
 PODS = "/api/v1/pods"
 FIRST_SYNC_S = 60.0
-"""Longest wait for the first listing of everything; later looks never wait."""
+"""Timeout of the first listing of everything; later reads never wait."""
 UPGRADED = timedelta(minutes=10)
-"""A server that is of another version for so long has been upgraded."""
+"""A server with another version for this long has been upgraded."""
 FLEET_WRITES = 200
-"""Nodes of one call that get our marks: other clusters have starts and ends too."""
+"""Nodes marked per call: starts and ends of other clusters must not wait."""
 AGAIN = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """Whose cluster it is, and where our own objects live in it."""
+    """The project, and where our own objects are in the cluster."""
 
     project: str = "default"
     namespace: str = SYSTEM_NAMESPACE
-    instance: str = "egs"  # which process speaks in events
-    webhook: str = ""  # https://host:port where the API server finds ours, instead of its Service
+    instance: str = "egs"  # the reporting instance in events
+    webhook: str = ""  # https://host:port of our webhook, instead of its Service
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """Parts that depend on what the API server can do."""
+    """Parts that depend on the API server's features."""
 
     features: Features
     placement: Placement
@@ -115,7 +116,7 @@ class KubernetesCluster:
         self._name, self._spec, self._api, self._home = name, spec, api, home
         self._named = named_pools(spec)
         self._looks = Looks(spec, self._named)
-        self._fields: Memo[tuple[str, ...]] = Memo()  # of nodes that are not as their marks say
+        self._fields: Memo[tuple[str, ...]] = Memo()  # of nodes that differ from their marks
         self._nodes = Informer(api, NODES, read_node, wake=wake)
         read = partial(read_pod, system=home.namespace)
         self._pods = Informer(api, PODS, read, wake=wake, matters=lambda pod: pod.gpus > 0)
@@ -124,7 +125,7 @@ class KubernetesCluster:
         self._checks = Checks(api, spec, self._writer, home.namespace, wake)
         self._wake, self._heard, self.remote = wake, Heard(), True
         self._parts: Begun | None = None
-        self._same = datetime.min.replace(tzinfo=UTC)  # when the server last was of the version that we know
+        self._same = datetime.min.replace(tzinfo=UTC)  # when the server last had the version that we know
         self._index: Memo[PodsOfNodes] = Memo()
         self._strays = Strays(spec, self._named)
         self._scaling = Scaling(api, spec, lambda pool: empty_leased(pool, self._known(), spec, self._named))
@@ -136,7 +137,7 @@ class KubernetesCluster:
     # --- what is ---
 
     def observe(self, now: datetime) -> ClusterView:
-        """Everything, as the informers know it; a server that does not answer this very moment is out of reach."""
+        """Everything in the informers; a server that does not answer right now counts as unreachable."""
         version, heard = str(self._api.get("/version").get("gitVersion", "")), self._api.heard
         self._follow_upgrade(version, now)
         known = self._known()
@@ -145,7 +146,7 @@ class KubernetesCluster:
         return replace(view, sizes=self._scaling.sizes(), fence=self._slices.newest(), clock=heard)
 
     def differences(self, slices: tuple[SliceTerms, ...], now: datetime) -> tuple[Difference, ...]:
-        """Of nodes, slices and placement; those that belong to the cluster as a whole bear no slice."""
+        """For nodes, slices and placement; differences of the cluster as a whole have no slice."""
         known = self._known()
         found = [*self._slices.differences(slices, now)]
         for node in managed(known, self._spec, self._named):
@@ -154,7 +155,7 @@ class KubernetesCluster:
                 found.append(Difference("", f"Node {node.name}", "changed", ", ".join(fields)))
         self._fields.keep(known.nodes)
         found += [
-            Difference("", f"Node {node.name}", "extra", "our marks, and no pool of ours has it")
+            Difference("", f"Node {node.name}", "extra", "it has our marks but is in none of our pools")
             for node in left_over(known, self._spec, self._named)
         ]
         found += [
@@ -164,7 +165,7 @@ class KubernetesCluster:
             for pod in self._strays.lasting(known, now)
         ]
         found += [
-            Difference("", f"Pod {repair.pod}", "changed", "it was let in without its slice's toleration")
+            Difference("", f"Pod {repair.pod}", "changed", "it was admitted without its slice's toleration")
             for repair in self._begun().placement.unplaced(known.pods, known.slices)
         ]
         found += self._checks.left_over(to_sweep(known, self._spec, self._named), now)
@@ -176,7 +177,7 @@ class KubernetesCluster:
     # --- the cluster as a whole, and slices ---
 
     def ensure_fleet(self, stamp: Stamp, now: datetime) -> Answer:
-        """Placement works, nodes of the pools bear our marks and no others do, no pod is where it may not be."""
+        """Placement works, exactly the pools' nodes have our marks, no pod is where it may not be."""
         known = self._known()
         answer: Answer = answered(lambda: self._begun().placement.ensure(stamp, now, self._closed.of(known)))
         unlike = [n for n in managed(known, self._spec, self._named) if self._differing(n)]
@@ -197,12 +198,14 @@ class KubernetesCluster:
             answer = self._first(answer, asked.refused or Done())
         more = len(unlike) - FLEET_WRITES
         return (
-            self._first(answer, Busy(now + AGAIN, f"{more} more nodes get our marks")) if more > 0 else answer
+            self._first(answer, Busy(now + AGAIN, f"{more} more nodes wait for our marks"))
+            if more > 0
+            else answer
         )
 
     @staticmethod
     def _first(answer: Answer, then: Answer) -> Answer:
-        """One node in trouble stops no other; the first refusal is told."""
+        """A failure on one node stops no other; the first refusal is returned."""
         return then if isinstance(answer, Done) else answer
 
     def ensure_slice(self, terms: SliceTerms, stamp: Stamp, now: datetime) -> Answer:
@@ -221,7 +224,7 @@ class KubernetesCluster:
     def check(
         self, node: str, stage: Stage, lease: LeaseRef, stamp: Stamp, now: datetime
     ) -> Busy | Refused | tuple[CheckResult, ...]:
-        """By Jobs and by what the objects say; before a start the node is cut into the lease's MIG profile."""
+        """With Jobs and API objects; before a start the node gets the lease's MIG profile."""
         found = self._known().nodes.get(node)
         if found is not None and (refusal := _late(found, stamp)) is not None:
             return refusal
@@ -241,7 +244,7 @@ class KubernetesCluster:
         ]
 
     def add(self, node: str, lease: LeaseRef, stamp: Stamp, now: datetime) -> Answer:
-        """The slice's waiting GPU pods may land on it from now on."""
+        """From now on the slice's waiting GPU pods can run on it."""
         known = self._known()
         owners = owners_of(known.slices)
         pods = self._gpu_pods(node)
@@ -260,19 +263,21 @@ class KubernetesCluster:
         return self._writer.change(node, stamp, decide)
 
     def evict(self, node: str, uid: str, by: datetime, stamp: Stamp, now: datetime) -> Answer:
-        """Cordoned, and its GPU pods asked to stop by `by`. Busy while a disruption budget keeps one."""
+        """Cordons it and asks its GPU pods to stop by `by`. Busy while a disruption budget blocks one."""
         return self._departures.evict(node, uid, by, stamp, now)
 
     def remove(self, node: str, uid: str, stamp: Stamp, now: datetime) -> Answer:
-        """Free when no GPU pod is left; a pod that outstays its time is deleted where the cluster's policy says so."""
+        """Free once no GPU pod is left; a pod that overstays is deleted if the cluster's policy says so."""
         return self._departures.remove(node, uid, stamp, now)
 
     def isolate(self, node: str, reason: str, stamp: Stamp, now: datetime) -> Answer:
-        """Cordoned by us; who had cordoned it before is remembered."""
+        """Cordons it; an earlier cordon by others is remembered."""
         return self._writer.change(node, stamp, lambda _, marks: replace(marks, isolated=reason))
 
     def restore(self, node: str, stamp: Stamp, now: datetime) -> Answer:
-        """Uncordoned, unless it leaves or somebody else had cordoned it; and no more the next one to be deleted."""
+        """Uncordons it, unless it is leaving or others cordoned it; it is also no longer the next to be
+        deleted.
+        """
         kept = answered(lambda: self._scaling.keep(node, stamp))
         if not isinstance(kept, Done):
             return kept
@@ -283,11 +288,10 @@ class KubernetesCluster:
         return answered(lambda: self._scaling.scale(pool, count, leaving, stamp))
 
     def announce(self, notes: tuple[Note, ...], now: datetime) -> None:
-        """As events, where `kubectl get events` shows them."""
+        """As events, shown by `kubectl get events`."""
         announce(self._api, notes, self._known().slices, self._heard, self._home.instance)
 
     def close(self) -> None:
-        """No more watches."""
         for informer in self._informers():
             informer.stop()
         self._slices.stop()
@@ -300,7 +304,7 @@ class KubernetesCluster:
         return Known(self._nodes.items(), self._pods.items(), self._slices.namespaces(), self._home.project)
 
     def _begun(self) -> Begun:
-        """What can only be put together once the server has said what it is; then everything watches."""
+        """The parts that need the server's features; then all watches start."""
         if self._parts is None:
             self._parts = self._made()
             for informer in self._informers():
@@ -310,7 +314,9 @@ class KubernetesCluster:
         return self._parts
 
     def _follow_upgrade(self, version: str, now: datetime) -> None:
-        """An upgraded server can do other things; while its replicas differ, not every look asks it for all of them."""
+        """An upgraded server has other features; while its replicas differ, not every call discovers them
+        again.
+        """
         if self._parts is None or self._parts.features.version == version:
             self._same = now
         elif now - self._same >= UPGRADED:
@@ -331,7 +337,7 @@ class KubernetesCluster:
         return (self._nodes, self._pods, *placement)
 
     def _refuse_stale(self) -> None:
-        """What is not watched is not known: what a right forbids at once, what is merely silent after a while."""
+        """Without a watch nothing is known: a missing permission counts at once, silence after a while."""
         watches = (*self._informers(), *self._slices.informers, *self._checks.informers)
         for trouble in (watch.trouble for watch in watches):
             if isinstance(trouble, Rejected) and trouble.status in {401, 403}:
@@ -348,7 +354,7 @@ class KubernetesCluster:
         return Marks() if found is None else marks_of(found)
 
     def _gpu_pods(self, node: str) -> tuple[Pod, ...]:
-        """Pods that have to leave before the node is free; one that lands later is a stray."""
+        """Pods that must leave before the node is free; one that arrives later is a stray."""
         return self._pods_by_node(self._known()).get(node, ())
 
     def _pods_by_node(self, known: Known) -> PodsOfNodes:

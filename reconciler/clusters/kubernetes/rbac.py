@@ -1,4 +1,4 @@
-"""What the controller may do in a cluster: the least that works. Data for the chart and for `egs install`."""
+"""The controller's permissions in a cluster: the minimum. Data for the chart and for `egs install`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from schemas.export.crds import GROUP, PLURAL
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Verbs on one resource. `names`: of these objects only. `system`: in the system namespace only."""
+    """Verbs on one resource. `names`: only these objects. `system`: only in the system namespace."""
 
     group: str
     resource: str
@@ -30,45 +30,45 @@ RULES: tuple[Rule, ...] = (
         "",
         "nodes",
         ("get", "list", "watch", "patch"),
-        "whom a node serves: its label, taint, annotations and cordon",
+        "the slice a node serves: label, taint, annotations and cordon",
     ),
     Rule("", "pods", ("list", "watch"), "which pods use GPUs, and where"),
-    Rule("", "pods/eviction", ("create",), "GPU pods are asked to leave, as disruption budgets allow"),
-    Rule("", "pods", ("delete",), "GPU pods that have not left by the strict end"),
-    # Slices: namespaces, walls, quota, rights. Secrets are not among it, nor tokens: those are the members' own.
+    Rule("", "pods/eviction", ("create",), "evict GPU pods, within disruption budgets"),
+    Rule("", "pods", ("delete",), "delete GPU pods that are still there at the strict end"),
+    # Slices: namespaces, network policies, quota, rights. No Secrets or tokens: those are the members' own.
     Rule(
         "",
         "namespaces",
         ("get", "list", "watch", "create", "patch", "delete"),
-        "slices' namespaces, made or adopted",
+        "slices' namespaces, created or adopted",
     ),
-    Rule("networking.k8s.io", "networkpolicies", (*_OWNED, "update"), "walls between slices"),
-    Rule("", "resourcequotas", _OWNED, "a slice's most GPUs"),
-    Rule("", "serviceaccounts", _OWNED, "one for each member; with it go all tokens of that member"),
-    Rule(_RBAC, "rolebindings", _OWNED, "who a slice's members are"),
+    Rule("networking.k8s.io", "networkpolicies", (*_OWNED, "update"), "network isolation between slices"),
+    Rule("", "resourcequotas", _OWNED, "a slice's GPU limit"),
+    Rule("", "serviceaccounts", _OWNED, "one per member; deleting it ends all the member's tokens"),
+    Rule(_RBAC, "rolebindings", _OWNED, "a slice's members"),
     Rule(
         _RBAC,
         "roles",
         (*_OWNED, "bind", "escalate"),
         "each member's right to tokens of their own ServiceAccount, which the controller does not have itself",
     ),
-    Rule(_RBAC, "clusterroles", ("list", "watch"), "whether the members' role is as it should be"),
+    Rule(_RBAC, "clusterroles", ("list", "watch"), "check the members' role"),
     Rule(
         _RBAC,
         "clusterroles",
         ("create", "patch", "bind", "escalate"),
-        "the members' one role, and no other",
+        "the members' only role",
         names=("egs-slice-member",),
     ),
     Rule(
         "",
         "configmaps",
         ("get", "list", "watch", "create", "update"),
-        "what was made for each slice, and by whose word; which nodes our webhook closes",
+        "what was created for each slice, with its stamp; which nodes our webhook closes",
         system=True,
     ),
-    Rule("", "configmaps", ("delete",), "which nodes our webhook closes, once it closes none", system=True),
-    # Checks: one Job a node and stage, its volume, and what it said. Their pods are watched with all others.
+    Rule("", "configmaps", ("delete",), "remove the list of closed nodes once it is empty", system=True),
+    # Checks: one Job per node and stage, its volume, and its output. Their pods are watched with all others.
     Rule(
         "batch",
         "jobs",
@@ -83,18 +83,16 @@ RULES: tuple[Rule, ...] = (
         "the volume that a check writes to and reads from",
         system=True,
     ),
-    Rule(
-        "", "pods/log", ("get",), "what a check said where its termination message says nothing", system=True
-    ),
-    Rule("storage.k8s.io", "storageclasses", ("list", "watch"), "which class a check's volume can have"),
-    Rule("events.k8s.io", "events", ("create",), "what people of a slice should see in their cluster too"),
-    # Placement: what has the API server judge pods of slices, and pods that it let in unjudged.
+    Rule("", "pods/log", ("get",), "a check's output if its termination message is empty", system=True),
+    Rule("storage.k8s.io", "storageclasses", ("list", "watch"), "storage classes for a check's volume"),
+    Rule("events.k8s.io", "events", ("create",), "events for a slice's users"),
+    # Placement: what makes the API server judge pods of slices, and pods that were admitted unjudged.
     *(
         Rule(
             "admissionregistration.k8s.io",
             resource,
             ("get", "list", "watch", "create", "update", "delete"),
-            "pods of slices get their nodes and no others",
+            "restrict slices' pods to their nodes",
         )
         for resource in (
             "mutatingadmissionpolicies",
@@ -109,44 +107,44 @@ RULES: tuple[Rule, ...] = (
         "",
         "secrets",
         ("get",),
-        "who vouches for the webhook",
+        "the webhook's certificate authority",
         names=(SECRET,),
         system=True,
     ),
-    Rule("", "pods", ("patch",), "the toleration of a GPU pod that came in while the webhook was down"),
+    Rule("", "pods", ("patch",), "add the toleration to GPU pods admitted while the webhook was down"),
 )
 
 ADMISSION_RULES: tuple[Rule, ...] = (
-    Rule("", "namespaces", ("get", "list", "watch"), "which namespace is whose slice's"),
+    Rule("", "namespaces", ("get", "list", "watch"), "which slice a namespace belongs to"),
     Rule(
         "",
         "configmaps",
         ("list", "watch"),
-        "which nodes are managed, and whose pods are let in there all the same",
+        "which nodes are managed, and which other pods are admitted there",
         system=True,
     ),
-    Rule("", "secrets", ("create",), "the certificate that all replicas show", system=True),
+    Rule("", "secrets", ("create",), "the certificate shared by all replicas", system=True),
     Rule(
         "",
         "secrets",
         ("get", "update"),
-        "the same, and its renewal",
+        "read and renew the certificate",
         names=(SECRET,),
         system=True,
     ),
 )
-"""Of the admission webhook, which runs as an account of its own."""
+"""For the admission webhook, which has an account of its own."""
 
 DOOR_RULES: tuple[Rule, ...] = (
-    Rule(GROUP, PLURAL, ("get", "list", "watch"), "what is asked for, and whether it is really gone"),
-    Rule(GROUP, f"{PLURAL}/status", ("patch",), "what became of it"),
-    Rule("", "namespaces", ("list", "watch"), "which namespace is whose slice's"),
+    Rule(GROUP, PLURAL, ("get", "list", "watch"), "read requests, and confirm deletions"),
+    Rule(GROUP, f"{PLURAL}/status", ("patch",), "write a request's status"),
+    Rule("", "namespaces", ("list", "watch"), "which slice a namespace belongs to"),
     *(
         Rule(
             "admissionregistration.k8s.io",
             resource,
             ("get",),
-            "whether anybody could have written another's name as the author",
+            "check that authors cannot be forged",
             names=(GUARD,),
         )
         for resource in (
@@ -156,4 +154,4 @@ DOOR_RULES: tuple[Rule, ...] = (
         )
     ),
 )
-"""Of the door of custom resources (`egs-reconciler door`), which runs as an account of its own."""
+"""For the door of custom resources (`egs-reconciler door`), which has an account of its own."""

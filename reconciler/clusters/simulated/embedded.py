@@ -1,11 +1,11 @@
 """A simulated Kubernetes cluster: the driver of the demo and of every test of the reconciler.
 
-Time passes only by the `now` of each call; between two calls every end, fault and drain in between is lived
-through in order. Its state is one file, so it survives a restart and may be shared by processes. What goes
-wrong is scripted as data (`reconciler.clusters.simulated.scripted_faults`). It never looks at `spec.mode`: who may
-touch a cluster is the reconciler's case.
+Time passes only through the `now` of each call; between two calls every end, fault and drain is processed in
+order. Its state is one file, so it survives a restart and can be shared by processes. Faults are scripted as
+data (`reconciler.clusters.simulated.scripted_faults`). It ignores `spec.mode`: the reconciler decides which
+clusters may be changed.
 
-Held by tests/contract/test_cluster_contract.py, and tests/reconciler/clusters for what is the simulation's own.
+Held by tests/contract/test_cluster_contract.py, and tests/reconciler/clusters for the simulation's specifics.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from reconciler.clusters.simulated.scripted_faults import Scripted, api_failure,
 from reconciler.clusters.simulated.simulated_workloads import advance, settle
 from reconciler.clusters.simulated.simulated_world import Job, Pace, Workload, World, fleet_of, view_of
 from reconciler.clusters.simulated.simulated_writes import (
-    ClusterState,
+    WriteTarget,
     added,
     announced,
     checked,
@@ -78,15 +78,15 @@ class EmbeddedCluster:
             self.inject(*faults)
 
     def observe(self, now: datetime) -> ClusterView:
-        """The fleet, who holds what, and where workloads run."""
+        """The fleet, its leases, and its workloads."""
         return self._call(now, False, lambda s: (s.world, self._view(s, now)))
 
     def differences(self, slices: tuple[SliceTerms, ...], now: datetime) -> tuple[Difference, ...]:
-        """A slice is nothing but its namespaces here, so only they can be missing or too many."""
+        """A slice is only its namespaces here, so only they can be missing or surplus."""
         return self._call(now, False, lambda s: (s.world, differing(s, slices)))
 
     def ensure_fleet(self, stamp: Stamp, now: datetime) -> Answer:  # noqa: ARG002 - the port has it
-        """Nothing can differ here but slices."""
+        """Only slices can differ here."""
         return self._call(now, False, lambda s: (s.world, Done()))
 
     def ensure_slice(self, terms: SliceTerms, stamp: Stamp, now: datetime) -> Answer:
@@ -104,19 +104,19 @@ class EmbeddedCluster:
         return self._call(now, True, lambda s: checked(s, node, stage, lease, stamp))
 
     def add(self, node: str, lease: LeaseRef, stamp: Stamp, now: datetime) -> Answer:
-        """Waiting GPU workloads of the slice start at once."""
+        """The slice's waiting GPU workloads start at once."""
         return self._call(now, True, lambda s: added(s, node, lease, stamp))
 
     def evict(self, node: str, uid: str, by: datetime, stamp: Stamp, now: datetime) -> Answer:
-        """Workloads use their time to the last: they run until `by`, and a `by` that is past is now."""
+        """Workloads run until `by`; a `by` in the past is now."""
         return self._call(now, True, lambda s: evicted(s, node, uid, by, stamp))
 
     def remove(self, node: str, uid: str, stamp: Stamp, now: datetime) -> Answer:
-        """Takes `Pace.drain` where GPU workloads run, no time where none does."""
+        """Takes `Pace.drain` with GPU workloads, no time without."""
         return self._call(now, True, lambda s: removed(s, node, uid, stamp))
 
     def isolate(self, node: str, reason: str, stamp: Stamp, now: datetime) -> Answer:
-        """What runs on the node goes on."""
+        """Running workloads continue."""
         return self._call(now, True, lambda s: isolated(s, node, reason, stamp))
 
     def restore(self, node: str, stamp: Stamp, now: datetime) -> Answer:
@@ -124,7 +124,7 @@ class EmbeddedCluster:
         return self._call(now, True, lambda s: restored(s, node, stamp))
 
     def scale(self, pool: str, count: int, leaving: tuple[str, ...], stamp: Stamp, now: datetime) -> Answer:
-        """New nodes come after the pool's `scaleUp`; those that go are gone at once."""
+        """New nodes arrive after the pool's `scaleUp`; nodes are removed at once."""
         return self._call(now, True, lambda s: scaled(s, pool, count, leaving, stamp))
 
     def announce(self, notes: tuple[Note, ...], now: datetime) -> None:
@@ -132,7 +132,7 @@ class EmbeddedCluster:
         self._call(now, True, lambda s: (announced(s, notes), None))
 
     def close(self) -> None:
-        """Nothing is held between calls."""
+        """Does nothing: no resources are held between calls."""
 
     def notes(self) -> tuple[Note, ...]:
         """What was announced, oldest first."""
@@ -140,7 +140,7 @@ class EmbeddedCluster:
             return world.notes
 
     def inject(self, *faults: Scripted) -> None:
-        """Add to the script; faults it already has are not added twice, so a restart may give them again."""
+        """Adds to the script; existing faults are not added twice, so a restart may repeat them."""
         with self._state.locked() as world:
             new = tuple(f for f in dict.fromkeys(faults) if f not in world.faults)
             if new:
@@ -149,7 +149,7 @@ class EmbeddedCluster:
             log.info("fault scripted cluster=%s kind=%s at=%s", self._name, fault.kind, fault.at)
 
     def follow(self, spec: ClusterSpec) -> None:
-        """The manifest changed: nodes come and go, leases stay as they are."""
+        """The manifest changed: nodes are added and removed, leases stay."""
         self._fleet = fleet_of(self._name, spec)
 
     def submit(self, job: Job, now: datetime) -> None:
@@ -160,16 +160,16 @@ class EmbeddedCluster:
             self._state.save(self._settled(after, now))
 
     def withdraw(self, namespace: str, name: str, now: datetime) -> None:
-        """A person deletes a workload; none of that name is fine too."""
+        """A person deletes a workload; it may be missing."""
         with self._state.locked() as world:
             at = advance(world, fleet_at(self._fleet, world, now), now)
             left = tuple(w for w in at.workloads if (w.job.namespace, w.job.name) != (namespace, name))
             self._state.save(self._settled(replace(at, workloads=left), now))
 
     def gpu_readings(self, node: str, now: datetime) -> tuple[Mapping[str, object], ...]:
-        """What NVML would say on that node, as plain data; changes nothing.
+        """What NVML would report on that node, as plain data; changes nothing.
 
-        Raises `Fault` (`NodeNotReady`) where no agent could run: the node is dead or not of this cluster.
+        Raises `Fault` (`NodeNotReady`) if no agent could run: the node is dead or not in this cluster.
         """
         with self._state.locked() as world:
             fleet = fleet_at(self._fleet, world, now)
@@ -178,8 +178,8 @@ class EmbeddedCluster:
             raise Fault(f"node {node} of cluster {self._name} does not answer", "NodeNotReady")
         return tuple(as_data(gpu) for gpu in readings_of(at, fleet, node, now))
 
-    def _call(self, now: datetime, writes: bool, work: Callable[[ClusterState], tuple[World, T]]) -> T:
-        """One API call: the world moves on to `now`, `work` is done in it, and the answer may get lost."""
+    def _call(self, now: datetime, writes: bool, work: Callable[[WriteTarget], tuple[World, T]]) -> T:
+        """One API call: the world advances to `now`, `work` runs in it, and the answer may get lost."""
         with self._state.locked() as world:
             failure = api_failure(world.faults, now)
             if failure is not None and not (writes and failure.acted):
@@ -191,14 +191,14 @@ class EmbeddedCluster:
                 raise self._unreachable()
             return answer
 
-    def _view(self, s: ClusterState, now: datetime) -> ClusterView:
+    def _view(self, s: WriteTarget, now: datetime) -> ClusterView:
         return replace(view_of(s.world, s.fleet, now), sizes=sizes_of(self._fleet, s.world))
 
-    def _state_at(self, world: World, now: datetime) -> ClusterState:
-        return ClusterState(world, fleet_at(self._fleet, world, now), now, self._pace)
+    def _state_at(self, world: World, now: datetime) -> WriteTarget:
+        return WriteTarget(world, fleet_at(self._fleet, world, now), now, self._pace)
 
     def _settled(self, world: World, now: datetime) -> World:
-        """A change is stamped with its instant: what happened before it must not be lived through again."""
+        """A change has its time: earlier events must not be processed again."""
         return settle(replace(world, at=max(world.at, now)), fleet_at(self._fleet, world, now), now)
 
     def _unreachable(self) -> Fault:
@@ -211,6 +211,6 @@ def _owner(world: World, job: Job) -> str:
     owner = next((n for n, s in sorted(world.slices.items()) if job.namespace in s.namespaces), None)
     if owner is None:
         raise UserError(
-            f"no slice has a namespace {job.namespace}; its slice comes first", "NamespaceMissing"
+            f"no slice has a namespace {job.namespace}; create its slice first", "NamespaceMissing"
         )
     return owner

@@ -1,8 +1,8 @@
-"""What the GPUs of a simulated node would answer.
+"""GPU readings of a simulated node.
 
 `readings_of` gives values for the simulated checks, `as_data` the plain mapping that the agent's simulated
-reader takes as the real one takes NVML's answers. Idle and busy figures follow from the GPU's uuid, so that
-they look measured and are the same in every run.
+reader uses like NVML's answers. Idle and busy figures follow from the GPU's uuid, so that they look measured
+and are the same in every run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ IDLE_POWER_W, BUSY_POWER_W = 72, 610
 
 @dataclass(frozen=True, slots=True)
 class SimulatedGpu:
-    """One GPU at one instant; of a lost one only identity and events mean anything."""
+    """One GPU at one time; of a lost one only identity and events are valid."""
 
     gpu: GpuView
     xids: tuple[tuple[int, datetime], ...]
@@ -38,7 +38,7 @@ class SimulatedGpu:
     recovery_action: int
 
     def trouble(self, max_temp_c: int) -> str | None:
-        """Why a health check refuses this GPU, in a few words; None when it is well."""
+        """Why a health check fails for this GPU, briefly; None if it is healthy."""
         found = {
             "lost": self.lost,
             f"recovery action {self.recovery_action}": self.recovery_action > 0,
@@ -51,7 +51,7 @@ class SimulatedGpu:
 
 
 def readings_of(world: World, fleet: Fleet, node: str, now: datetime) -> tuple[SimulatedGpu, ...]:
-    """Every GPU of the node, with the Xid events of the faults that hold."""
+    """Every GPU of the node, with the Xid events of the active faults."""
     used = busy_gpus(world, node)
     failures = gpu_failures(world.faults, node, now)
     return tuple(
@@ -78,7 +78,7 @@ def _simulated(gpu: GpuView, busy: bool, failures: list[GpuFails]) -> SimulatedG
 
 
 def as_data(state: SimulatedGpu) -> Mapping[str, object]:
-    """A mapping fit for JSON; what a lost GPU cannot answer is absent."""
+    """A mapping for JSON; a lost GPU's missing values are absent."""
     known: dict[str, object] = {
         "uuid": state.gpu.uuid,
         "index": state.gpu.index,

@@ -1,7 +1,7 @@
-"""Elastic pools of a simulated cluster: nodes that come some time after they were asked for, and go at once. Pure.
+"""Elastic pools of a simulated cluster: nodes arrive some time after the request, and leave at once. Pure.
 
-A pool that nobody scaled has its least number of nodes. Names are never used again, so that what was done to a node
-that went does not stick to another.
+An unscaled pool has its minimum of nodes. Names are never reused, so that the state of a removed node does
+not affect another.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from dataclasses import replace
 from datetime import datetime
 
 from reconciler.clusters.simulated.simulated_world import EPOCH, Fleet, Made, Sized, World, views_of
-from reconciler.clusters.simulated.simulated_writes import ClusterState, stale
+from reconciler.clusters.simulated.simulated_writes import WriteTarget, stale
 from reconciler.model.cluster_port import Answer, Done, Stamp
 from schemas.documents.cluster import Pool
 
 
 def fleet_at(base: Fleet, world: World, now: datetime) -> Fleet:
-    """The fleet with the nodes that its elastic pools have at `now`; this very object where no pool is elastic."""
+    """The fleet with the nodes of its elastic pools at `now`; the same object if no pool is elastic."""
     grown = {pool.name: pool for pool in base.spec.pools if pool.elastic is not None}
     if not grown:
         return base
@@ -32,7 +32,7 @@ def fleet_at(base: Fleet, world: World, now: datetime) -> Fleet:
 
 
 def sized(pool: Pool, world: World) -> Sized:
-    """How large the pool is told to be, and its nodes, those to come too."""
+    """The pool's target size, and its nodes, including those on their way."""
     assert pool.elastic is not None
     found = world.sizes.get(pool.name)
     if found is not None:
@@ -42,14 +42,16 @@ def sized(pool: Pool, world: World) -> Sized:
 
 
 def sizes_of(base: Fleet, world: World) -> Mapping[str, int]:
-    """What each elastic pool was told last."""
+    """Each elastic pool's last target size."""
     return {pool.name: sized(pool, world).count for pool in base.spec.pools if pool.elastic is not None}
 
 
 def scaled(
-    s: ClusterState, pool: str, count: int, leaving: tuple[str, ...], stamp: Stamp
+    s: WriteTarget, pool: str, count: int, leaving: tuple[str, ...], stamp: Stamp
 ) -> tuple[World, Answer]:
-    """Missing nodes come after the pool's `scaleUp`; of too many go those of `leaving` first, then those to come."""
+    """Missing nodes arrive after the pool's `scaleUp`; surplus nodes are removed from `leaving` first, then
+    those on their way.
+    """
     found = next((p for p in s.fleet.spec.pools if p.name == pool and p.elastic is not None), None)
     if found is None or found.elastic is None:
         return s.refused("NotElastic", f"the cluster has no pool {pool} that grows and shrinks")

@@ -1,7 +1,7 @@
-"""Scripted trouble of a simulated cluster, as data: what goes wrong, on what, from when until when.
+"""Scripted faults of a simulated cluster, as data: what fails, on what, from when until when.
 
-A fault holds on [at, until); without `until` it holds for good. Nothing here acts: the simulation asks which
-faults hold at an instant, so a script may be given beforehand, added while it runs, and replayed.
+A fault holds on [at, until); without `until` it holds forever. Nothing here acts: the simulation asks which
+faults hold at a time, so a script can be given beforehand, extended at run time, and replayed.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from datetime import datetime
 from typing import Literal
 
 RESET_XIDS = frozenset({46, 48, 62, 64, 79, 95, 109, 110, 119, 120, 136, 140, 143, 155, 156, 158})
-"""After these the simulated driver asks for a reset (recovery action 1), as the real one does."""
+"""After these the simulated driver requests a reset (recovery action 1), like the real one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeDies:
-    """The node is not Ready; what ran on it stops."""
+    """The node is not Ready; its workloads stop."""
 
     node: str
     at: datetime
@@ -27,7 +27,7 @@ class NodeDies:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeCordoned:
-    """A person takes the node out, and puts it back at `until`."""
+    """A person cordons the node, and uncordons it at `until`."""
 
     node: str
     at: datetime
@@ -37,9 +37,9 @@ class NodeCordoned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuFails:
-    """One GPU goes bad in one or more ways; at `until` it has been repaired.
+    """One GPU fails in one or more ways; at `until` it is repaired.
 
-    An Xid of `RESET_XIDS` brings recovery action 1 along unless `recovery_action` says otherwise.
+    An Xid of `RESET_XIDS` implies recovery action 1 unless `recovery_action` says otherwise.
     """
 
     node: str
@@ -56,7 +56,7 @@ class GpuFails:
 
     @property
     def driver_action(self) -> int:
-        """What the simulated driver says has to be done."""
+        """The recovery action that the simulated driver reports."""
         if self.recovery_action is not None:
             return self.recovery_action
         return int(self.xid in RESET_XIDS)
@@ -64,7 +64,7 @@ class GpuFails:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiFails:
-    """Calls time out; with `acted`, writes are carried out all the same and only their answer is lost."""
+    """Calls time out; with `acted`, writes take effect and only their answer is lost."""
 
     at: datetime
     until: datetime
@@ -74,7 +74,7 @@ class ApiFails:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrainHangs:
-    """A drain that is under way at `at` or begins after it does not finish before `until`."""
+    """A drain running at `at` or begun later does not finish before `until`."""
 
     node: str
     at: datetime
@@ -107,7 +107,7 @@ class NamespaceDeleted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignPod:
-    """GPUs of the node are used by a pod of nobody's slice."""
+    """A pod outside slices uses GPUs of the node."""
 
     node: str
     pod: str  # namespace/name
@@ -118,7 +118,7 @@ class ForeignPod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeTainted:
-    """A person's taint keeps pods of slices off."""
+    """A foreign taint repels pods of slices."""
 
     node: str
     taint: str  # key=value:effect
@@ -151,17 +151,17 @@ def dead_nodes(faults: Iterable[Scripted], now: datetime) -> frozenset[str]:
 
 
 def cordoned_nodes(faults: Iterable[Scripted], now: datetime) -> frozenset[str]:
-    """Nodes that a person took out."""
+    """Nodes cordoned by a person."""
     return frozenset(f.node for f in faults if isinstance(f, NodeCordoned) and holds(f, now))
 
 
 def taints(faults: Iterable[Scripted], now: datetime) -> dict[str, str]:
-    """Other people's taints, one a node."""
+    """Foreign taints, one per node."""
     return {f.node: f.taint for f in faults if isinstance(f, NodeTainted) and holds(f, now)}
 
 
 def foreign_pods(faults: Iterable[Scripted], now: datetime) -> dict[str, tuple[str, ...]]:
-    """Pods of nobody's slice that use GPUs, by node."""
+    """Pods outside slices that use GPUs, by node."""
     found: dict[str, tuple[str, ...]] = {}
     for f in faults:
         if isinstance(f, ForeignPod) and holds(f, now):
@@ -177,7 +177,7 @@ def lost_namespaces(faults: Iterable[Scripted], ensured: datetime, now: datetime
 
 
 def api_failure(faults: Iterable[Scripted], now: datetime) -> ApiFails | None:
-    """The reason for which a call at `now` gets no answer."""
+    """Why a call at `now` gets no answer."""
     return next((f for f in faults if isinstance(f, ApiFails) and holds(f, now)), None)
 
 
@@ -193,6 +193,6 @@ def gpu_failures(faults: Iterable[Scripted], node: str, now: datetime) -> list[G
 
 
 def turning_points(faults: Iterable[Scripted]) -> list[datetime]:
-    """Instants at which a fault decides anew where workloads can run."""
+    """Times at which a fault changes where workloads can run."""
     movers = [f for f in faults if isinstance(f, NodeDies | NodeCordoned | DrainHangs)]
     return [t for f in movers for t in (f.at, f.until) if t is not None]

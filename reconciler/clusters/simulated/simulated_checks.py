@@ -1,7 +1,7 @@
 """The checks of a simulated node: before a start, between the nodes of a running lease, after an end.
 
-Pure. Each check looks at the simulated node where it can (is it Ready, are its GPUs well, is it drained, is
-its lease gone) and gives a figure that looks measured where it cannot; a scripted `CheckFails` overrules it.
+Pure. A check uses the simulated node's state where it can (Ready, GPU health, drain, lease), else it gives a
+plausible figure; a scripted `CheckFails` overrides it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from reconciler.clusters.simulated.simulated_workloads import busy_gpus
 from reconciler.clusters.simulated.simulated_world import CheckRun, Fleet, World
 from reconciler.model.cluster_port import CheckResult, LeaseRef, Stage
 
-NODE_GONE = (CheckResult("NodeHealth", False, "", "the cluster knows no such node"),)
+NODE_GONE = (CheckResult("NodeHealth", False, "", "the cluster has no such node"),)
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What one check looks at."""
+    """The subject of one check."""
 
     world: World
     fleet: Fleet
@@ -36,7 +36,7 @@ class Subject:
         return self.node not in dead_nodes(self.world.faults, self.at)
 
     def figure(self, name: str, low: float, high: float) -> float:
-        """A measurement of this node for this lease, the same every time."""
+        """A measurement of this node for this lease, always the same."""
         share = crc32(f"{self.fleet.cluster}/{self.node}/{name}/{self.lease.uid}".encode()) % 1000 / 999
         return low + share * (high - low)
 
@@ -57,7 +57,7 @@ def finished(world: World, fleet: Fleet, node: str, stage: Stage, at: datetime) 
 
 
 def checks_of(fleet: Fleet, node: str, stage: Stage) -> tuple[Check, ...]:
-    """The checks of a stage, in the order in which people read them."""
+    """The checks of a stage, in the order shown."""
     pool = fleet.pools[node]
     if stage == "run":
         return (_latency,)
@@ -143,7 +143,7 @@ def _latency(s: Subject) -> CheckResult:
 
 def _network(s: Subject) -> CheckResult:
     delay = s.figure("Network", 0.11, 0.38)
-    return _result(s, "Network", f"{delay:.2f} ms", "no address or route of the slice is left")
+    return _result(s, "Network", f"{delay:.2f} ms", "no address or route of the slice remains")
 
 
 def _drained(s: Subject) -> CheckResult:
@@ -156,7 +156,5 @@ def _drained(s: Subject) -> CheckResult:
 def _labels(s: Subject) -> CheckResult:
     lease = s.world.held(s.node).lease
     if lease is not None:
-        return CheckResult(
-            "Labels", False, lease.slice, f"the node still bears the labels of {lease.request}"
-        )
+        return CheckResult("Labels", False, lease.slice, f"the node still has the labels of {lease.request}")
     return _result(s, "Labels", "none left", "no label of a slice is left")

@@ -1,8 +1,8 @@
-"""Where simulated workloads run, as time passes.
+"""Where simulated workloads run over time.
 
-Pure. GPU workloads wait until a node of their slice has free GPUs, and go back to Pending when that node is
-taken away; CPU workloads run at any time and no lease ever touches them. First submitted, first placed; among
-nodes the name decides, so the same history always ends in the same world.
+Pure. GPU workloads wait until a node of their slice has free GPUs, and return to Pending when that node is
+removed; CPU workloads always run and no lease affects them. Placement is in order of submission, on nodes by
+name, so that the same history always gives the same result.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from reconciler.clusters.simulated.scripted_faults import cordoned_nodes, dead_n
 from reconciler.clusters.simulated.simulated_world import Fleet, Workload, World, drained_at
 
 KEPT = timedelta(days=1)
-"""Finished workloads are shown that long and then forgotten, so that the state stays bounded."""
+"""Finished workloads are shown this long and then removed, so that the state stays bounded."""
 
 
 def advance(world: World, fleet: Fleet, now: datetime) -> World:
-    """The world at `now`, every instant in between lived through. O(such instants x workloads)."""
+    """The world at `now`, after every event in between. O(events x workloads)."""
     at = world.at
     while (at := _next_instant(world, at, now)) < now:
         world = settle(world, fleet, at)
@@ -26,7 +26,9 @@ def advance(world: World, fleet: Fleet, now: datetime) -> World:
 
 
 def settle(world: World, fleet: Fleet, now: datetime) -> World:
-    """End what is over, stop what lost its node, start what can run. The same object if nothing changes."""
+    """Ends finished workloads, stops those without a node, starts those that can run. The same object if
+    nothing changes.
+    """
     if not world.workloads:
         return world
     kept = tuple(_ended(w, now) for w in world.workloads if not _forgotten(w, now))
@@ -79,7 +81,7 @@ def _may_stay(w: Workload, node: str, world: World, now: datetime) -> bool:
 
 
 def _at_home(w: Workload, world: World) -> bool:
-    """Its namespace still belongs to its slice."""
+    """True if its namespace still belongs to its slice."""
     state = world.slices.get(w.slice)
     return state is not None and state.present and w.job.namespace in state.namespaces
 

@@ -1,7 +1,7 @@
-"""The state of a simulated cluster: plain frozen values, and the fleet that its manifest describes.
+"""The state of a simulated cluster: plain frozen values, and the fleet in its manifest.
 
-Only what was done to a node is kept here; the nodes themselves follow from the manifest, so that a changed
-manifest adds and removes nodes without touching a lease. Mappings inside are never changed in place.
+Only changes to nodes are stored; the nodes themselves follow from the manifest, so that a changed manifest
+adds and removes nodes without affecting leases. Mappings inside are never changed in place.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ from schemas.documents.cluster import ClusterSpec, Pool
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 IN_DOMAIN = 4
-"""A rack takes about as many 8-GPU machines as its power allows."""
+"""A rack holds about as many 8-GPU machines as its power allows."""
 NOTES_KEPT = 1000
-"""What was announced is remembered that long, so that the state stays bounded."""
+"""Notes kept, so that the state stays bounded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How long things take in simulated time."""
+    """Durations in simulated time."""
 
-    check: timedelta = timedelta(seconds=30)  # well inside the shortest useful `prepare`
-    fresh: timedelta = timedelta(minutes=15)  # results older than that say too little about a node
+    check: timedelta = timedelta(seconds=30)  # well below the shortest useful `prepare`
+    fresh: timedelta = timedelta(minutes=15)  # older results say too little about a node
     drain: timedelta = timedelta(seconds=20)  # Kubernetes gives a pod 30 s to end; most need less
 
 
 @dataclass(frozen=True, slots=True)
 class CheckRun:
-    """One stage of checks for one lease; `results` once it is finished."""
+    """One stage of checks for one lease; `results` once finished."""
 
     lease: LeaseRef
     begun: datetime
@@ -62,7 +62,7 @@ class CheckRun:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What was done to one node."""
+    """Changes made to one node."""
 
     lease: LeaseRef | None = None
     stamp: Stamp | None = None
@@ -73,12 +73,12 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class SliceState:
-    """A slice; one that was removed keeps its stamp, so that an old controller cannot bring it back."""
+    """A slice; a removed one keeps its stamp, so that an old controller cannot bring it back."""
 
     namespaces: tuple[str, ...]
     stamp: Stamp
     present: bool = True
-    ensured: datetime = EPOCH  # when it was last made as it should be
+    ensured: datetime = EPOCH  # when it was last ensured
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class Sized:
-    """How large an elastic pool is told to be, its nodes, and how many it ever had."""
+    """An elastic pool's target size, its nodes, and how many it ever had."""
 
     count: int
     nodes: tuple[Made, ...]
@@ -101,7 +101,7 @@ class Sized:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Something a person runs in a namespace; without `duration` it never ends by itself."""
+    """A person's workload in a namespace; without `duration` it never ends by itself."""
 
     name: str
     namespace: str
@@ -111,7 +111,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A job and where it stands; it begins anew whenever it is evicted."""
+    """A job and its state; it starts again after each eviction."""
 
     job: Job
     slice: str
@@ -121,7 +121,7 @@ class Workload:
 
     @property
     def ends_at(self) -> datetime | None:
-        """When it succeeds if nothing stops it."""
+        """When it succeeds if it is not stopped."""
         if self.phase != "Running" or self.job.duration is None:
             return None
         return self.since + self.job.duration
@@ -134,29 +134,29 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """All that a simulated cluster remembers; `at` is the instant of its last change."""
+    """The whole state of a simulated cluster; `at` is the time of its last change."""
 
     at: datetime = EPOCH
     nodes: Mapping[str, Held] = field(default_factory=dict)
     slices: Mapping[str, SliceState] = field(default_factory=dict)
     workloads: tuple[Workload, ...] = ()  # in the order in which they were submitted
     faults: tuple[Scripted, ...] = ()
-    spent: tuple[CheckFails, ...] = ()  # once for each time that one with a limit struck
-    sizes: Mapping[str, Sized] = field(default_factory=dict)  # of elastic pools that were scaled
-    notes: tuple[Note, ...] = ()  # what was announced, oldest first, at most `NOTES_KEPT`
+    spent: tuple[CheckFails, ...] = ()  # one entry for each time that a limited one was applied
+    sizes: Mapping[str, Sized] = field(default_factory=dict)  # of scaled elastic pools
+    notes: tuple[Note, ...] = ()  # announced notes, oldest first, at most `NOTES_KEPT`
 
     def held(self, node: str) -> Held:
-        """What was done to a node; nothing, for one nobody touched."""
+        """Changes made to a node; empty for an untouched one."""
         return self.nodes.get(node, UNTOUCHED)
 
     def with_node(self, node: str, held: Held) -> World:
-        """The same world with one node changed; this very object when nothing is."""
+        """The same world with one node changed; the same object if nothing changes."""
         if held == self.nodes.get(node):
             return self
         return replace(self, nodes={**self.nodes, node: held})
 
     def with_slice(self, name: str, state: SliceState) -> World:
-        """The same world with one slice changed; this very object when nothing is."""
+        """The same world with one slice changed; the same object if nothing changes."""
         if state == self.slices.get(name):
             return self
         return replace(self, slices={**self.slices, name: state})
@@ -167,7 +167,7 @@ UNTOUCHED = Held()
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """The nodes of a manifest; `views` are as nobody touched them, in the manifest's order."""
+    """The nodes of a manifest; `views` are untouched, in the manifest's order."""
 
     cluster: str
     spec: ClusterSpec
@@ -176,7 +176,7 @@ class Fleet:
 
 
 def fleet_of(cluster: str, spec: ClusterSpec) -> Fleet:
-    """Every node that the manifest describes; of two equal names the first counts."""
+    """Every node in the manifest; of two equal names the first counts."""
     pools: dict[str, Pool] = {}
     for pool in spec.pools:
         for node in pool.node_names():
@@ -185,7 +185,7 @@ def fleet_of(cluster: str, spec: ClusterSpec) -> Fleet:
 
 
 def views_of(cluster: str, spec: ClusterSpec, pools: Mapping[str, Pool]) -> dict[str, NodeView]:
-    """These nodes, by name with their pool, as nobody touched them."""
+    """Untouched views of these nodes, by name with their pool."""
     attributes = {pool.name: _attributes(cluster, pool) for pool in spec.pools}
     domains = _domains(len(spec.topology), pools)
     return {
@@ -202,7 +202,9 @@ def views_of(cluster: str, spec: ClusterSpec, pools: Mapping[str, Pool]) -> dict
 
 
 def _domains(depth: int, pools: Mapping[str, Pool]) -> Mapping[str, tuple[str, ...]]:
-    """Where each node stands: the smallest domains have `IN_DOMAIN` nodes, each larger one so many of the smaller."""
+    """Each node's topology domains: the smallest have `IN_DOMAIN` nodes, each larger one that many of the
+    smaller.
+    """
     sizes = [IN_DOMAIN ** (depth - kind) for kind in range(depth)]
     found, counts = {}, dict[str, int]()
     for node, pool in pools.items() if depth else ():
@@ -235,7 +237,7 @@ def _uuid(seed: str) -> str:
 
 
 def view_of(world: World, fleet: Fleet, now: datetime) -> ClusterView:
-    """What an observer sees. Costs a copy of the fleet and what was done to it, not more."""
+    """The cluster's view. Costs a copy of the fleet and its changes."""
     nodes = dict(fleet.views)
     dead, cordoned = dead_nodes(world.faults, now), cordoned_nodes(world.faults, now)
     foreign = foreign_pods(world.faults, now)
@@ -250,13 +252,13 @@ def view_of(world: World, fleet: Fleet, now: datetime) -> ClusterView:
 
 
 def _fence(world: World) -> Stamp | None:
-    """The newest stamp of slices, also of those that are gone, and of elastic pools."""
+    """The newest stamp of slices, including removed ones, and of elastic pools."""
     sized = (size.stamp for size in world.sizes.values() if size.stamp is not None)
     return max((*(state.stamp for state in world.slices.values()), *sized), default=None)
 
 
 def _staying(world: World, node: str) -> tuple[str, ...]:
-    """GPU workloads of a node that is drained."""
+    """GPU workloads on a node that is being drained."""
     if world.held(node).drain_until is None:
         return ()
     here = sorted(f"{w.job.namespace}/{w.job.name}" for w in world.workloads if w.uses_gpus_of == node)
@@ -264,7 +266,7 @@ def _staying(world: World, node: str) -> tuple[str, ...]:
 
 
 def namespaces_of(world: World, slice_: str, now: datetime) -> tuple[str, ...]:
-    """The slice's namespaces that are there: people may have deleted some."""
+    """The slice's existing namespaces: people may have deleted some."""
     state = world.slices.get(slice_)
     if state is None or not state.present:
         return ()
@@ -293,6 +295,6 @@ def _workload_view(w: Workload) -> WorkloadView:
 
 
 def drained_at(world: World, node: str) -> datetime | None:
-    """When the drain of a node ends; None while nobody drains it."""
+    """When a node's drain ends; None if it is not being drained."""
     planned = world.held(node).drain_until
     return None if planned is None else drain_end(world.faults, node, planned)

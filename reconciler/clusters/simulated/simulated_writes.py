@@ -1,7 +1,7 @@
-"""What each write does to a simulated cluster, as pure functions from a world to a world and an answer.
+"""The effect of each write on a simulated cluster, as pure functions from a world to a world and an answer.
 
-Every write that is not refused leaves its stamp, also when there was nothing to do: only so does an older
-controller that comes later find out that it is late.
+Every accepted write leaves its stamp, even without a change: so an older controller that comes later is
+refused.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ Changed = tuple[World, Answer]
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterState:
-    """The cluster that a write finds."""
+class WriteTarget:
+    """The cluster at the time of a write."""
 
     world: World
     fleet: Fleet
@@ -51,12 +51,12 @@ class ClusterState:
     pace: Pace
 
     def refused(self, reason: str, message: str) -> Changed:
-        """Nothing changes."""
+        """Changes nothing."""
         return self.world, Refused(reason, message)
 
 
-def added(s: ClusterState, node: str, lease: LeaseRef, stamp: Stamp) -> Changed:
-    """The node serves the lease; a drain of the same lease that was under way is called off."""
+def added(s: WriteTarget, node: str, lease: LeaseRef, stamp: Stamp) -> Changed:
+    """The node serves the lease; a running drain of the same lease is cancelled."""
     held = s.world.held(node)
     if (late := stale(f"node {node}", held.stamp, stamp)) is not None:
         return s.world, late
@@ -69,8 +69,8 @@ def added(s: ClusterState, node: str, lease: LeaseRef, stamp: Stamp) -> Changed:
     return s.world.with_node(node, replace(held, lease=lease, stamp=stamp, drain_until=None)), Done()
 
 
-def evicted(s: ClusterState, node: str, uid: str, by: datetime, stamp: Stamp) -> Changed:
-    """The lease's workloads have until `by`; the node stays theirs."""
+def evicted(s: WriteTarget, node: str, uid: str, by: datetime, stamp: Stamp) -> Changed:
+    """The lease's workloads have until `by`; they keep the node."""
     held = s.world.held(node)
     if (late := stale(f"node {node}", held.stamp, stamp)) is not None:
         return s.world, late
@@ -81,8 +81,8 @@ def evicted(s: ClusterState, node: str, uid: str, by: datetime, stamp: Stamp) ->
     return s.world.with_node(node, held), Done()
 
 
-def removed(s: ClusterState, node: str, uid: str, stamp: Stamp) -> Changed:
-    """The node is drained and then free; one that another lease has by now is left alone."""
+def removed(s: WriteTarget, node: str, uid: str, stamp: Stamp) -> Changed:
+    """The node is drained and then free; a node with another lease is left alone."""
     held = s.world.held(node)
     if (late := stale(f"node {node}", held.stamp, stamp)) is not None:
         return s.world, late
@@ -92,18 +92,18 @@ def removed(s: ClusterState, node: str, uid: str, stamp: Stamp) -> Changed:
     draining = s.world.with_node(node, _draining(s, node, held))
     until = drained_at(draining, node)
     if until is not None and s.now < until:
-        return draining, Busy(until, f"node {node} drains")
+        return draining, Busy(until, f"node {node} is draining")
     return s.world.with_node(node, replace(held, lease=None, drain_until=None)), Done()
 
 
-def _draining(s: ClusterState, node: str, held: Held) -> Held:
-    """At once where no GPU is in use, else in the bounded time of a drain; never later than said before."""
+def _draining(s: WriteTarget, node: str, held: Held) -> Held:
+    """At once if no GPU is in use, else after the drain time; never later than announced."""
     until = s.now + s.pace.drain if busy_gpus(s.world, node) else s.now
     return replace(held, drain_until=min(until, held.drain_until or until))
 
 
-def isolated(s: ClusterState, node: str, reason: str, stamp: Stamp) -> Changed:
-    """Nothing new lands on the node."""
+def isolated(s: WriteTarget, node: str, reason: str, stamp: Stamp) -> Changed:
+    """No new workload runs on the node."""
     held = s.world.held(node)
     if (late := stale(f"node {node}", held.stamp, stamp)) is not None:
         return s.world, late
@@ -112,8 +112,8 @@ def isolated(s: ClusterState, node: str, reason: str, stamp: Stamp) -> Changed:
     return s.world.with_node(node, replace(held, isolated=reason, stamp=stamp)), Done()
 
 
-def restored(s: ClusterState, node: str, stamp: Stamp) -> Changed:
-    """Our own isolation ends; a person's cordon is a fact of its own and stays."""
+def restored(s: WriteTarget, node: str, stamp: Stamp) -> Changed:
+    """Ends our own isolation; a person's cordon stays."""
     held = s.world.held(node)
     if (late := stale(f"node {node}", held.stamp, stamp)) is not None:
         return s.world, late
@@ -122,8 +122,8 @@ def restored(s: ClusterState, node: str, stamp: Stamp) -> Changed:
     return s.world.with_node(node, replace(held, isolated=None, stamp=stamp)), Done()
 
 
-def slice_ensured(s: ClusterState, terms: SliceTerms, stamp: Stamp) -> Changed:
-    """Exactly these namespaces are the slice's; one of another slice is never taken over."""
+def slice_ensured(s: WriteTarget, terms: SliceTerms, stamp: Stamp) -> Changed:
+    """Exactly these namespaces belong to the slice; another slice's namespace is never taken."""
     name, namespaces = terms.name, terms.namespaces
     state = s.world.slices.get(name)
     if (late := stale(f"slice {name}", state.stamp if state else None, stamp)) is not None:
@@ -138,8 +138,8 @@ def slice_ensured(s: ClusterState, terms: SliceTerms, stamp: Stamp) -> Changed:
     return s.world.with_slice(name, SliceState(namespaces, stamp, ensured=ensured)), Done()
 
 
-def differing(s: ClusterState, slices: tuple[SliceTerms, ...]) -> tuple[Difference, ...]:
-    """Namespaces of these slices that are missing, or theirs and should not be."""
+def differing(s: WriteTarget, slices: tuple[SliceTerms, ...]) -> tuple[Difference, ...]:
+    """Missing and surplus namespaces of these slices."""
     found: list[Difference] = []
     for terms in slices:
         have = namespaces_of(s.world, terms.name, s.now)
@@ -150,15 +150,15 @@ def differing(s: ClusterState, slices: tuple[SliceTerms, ...]) -> tuple[Differen
     return tuple(found)
 
 
-def announced(s: ClusterState, notes: tuple[Note, ...]) -> World:
-    """The world in which these notes were told, each once; the oldest are forgotten."""
+def announced(s: WriteTarget, notes: tuple[Note, ...]) -> World:
+    """The world with these notes, each once; the oldest are dropped."""
     told = {note.key for note in s.world.notes}
     new = tuple({n.key: n for n in notes if n.key not in told}.values())
     return replace(s.world, notes=(*s.world.notes, *new)[-NOTES_KEPT:]) if new else s.world
 
 
-def slice_removed(s: ClusterState, name: str, stamp: Stamp) -> Changed:
-    """Our marks are gone; workloads of people stay where they are, without GPUs."""
+def slice_removed(s: WriteTarget, name: str, stamp: Stamp) -> Changed:
+    """Removes our marks; users' workloads stay, without GPUs."""
     state = s.world.slices.get(name)
     if (late := stale(f"slice {name}", state.stamp if state else None, stamp)) is not None:
         return s.world, late
@@ -171,9 +171,9 @@ def slice_removed(s: ClusterState, name: str, stamp: Stamp) -> Changed:
 
 
 def checked(
-    s: ClusterState, node: str, stage: Stage, lease: LeaseRef, stamp: Stamp
+    s: WriteTarget, node: str, stage: Stage, lease: LeaseRef, stamp: Stamp
 ) -> tuple[World, Busy | Refused | tuple[CheckResult, ...]]:
-    """Begin the checks, wait for them, or tell what they found."""
+    """Begins the checks, waits for them, or returns their results."""
     if node not in s.fleet.views:
         return s.world, NODE_GONE
     held = s.world.held(node)
@@ -192,14 +192,14 @@ def checked(
     return after, after.held(node).checks[stage].results or ()
 
 
-def _fresh(s: ClusterState, stage: Stage) -> timedelta:
-    """How long results count; those of a running lease are measured anew in every interval of the cluster."""
+def _fresh(s: WriteTarget, stage: Stage) -> timedelta:
+    """How long results count; those of a running lease are measured again in every interval."""
     every = s.fleet.spec.checks.latency_interval
     return s.pace.fresh if stage != "run" or every is None else every
 
 
-def submitted(s: ClusterState, workload: Workload) -> World:
-    """The workload waits for its place."""
+def submitted(s: WriteTarget, workload: Workload) -> World:
+    """The workload waits for placement."""
     return replace(s.world, workloads=(*s.world.workloads, workload))
 
 
@@ -208,5 +208,5 @@ def stale(what: str, have: Stamp | None, stamp: Stamp) -> Refused | None:
         return None
     return Refused(
         "StaleStamp",
-        f"{what} bears {have.term}.{have.seq}, newer than {stamp.term}.{stamp.seq}: another controller leads",
+        f"{what} has the stamp {have.term}.{have.seq}, newer than {stamp.term}.{stamp.seq}: another controller leads",
     )

@@ -1,8 +1,8 @@
-"""Where a simulated cluster keeps its state: one JSON file, or only memory.
+"""Storage of a simulated cluster's state: one JSON file, or memory only.
 
-The file is replaced as a whole, so a process that is killed leaves the state before or after a change and
-never half of one. Several processes may share it (two controllers, an agent, the demo): each holds the lock
-beside the file for the length of one call and reads what the others wrote.
+The file is replaced as a whole, so that a killed process never leaves half a state. Several processes may
+share it (two controllers, an agent, the demo): each holds the lock file during one call and reads what the
+others wrote.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What stands in the file."""
+    """The file's content."""
 
     format: int
     world: World
@@ -34,7 +34,7 @@ KEPT = TypeAdapter(Kept)
 
 
 class StateFile:
-    """Gives and takes the state; `world` may only be used inside `locked`."""
+    """Reads and writes the state; use `world` only inside `locked`."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -46,19 +46,19 @@ class StateFile:
 
     @contextmanager
     def locked(self) -> Iterator[World]:
-        """The present state, which nobody else changes until the block is left.
+        """The present state, locked against other writers until the block ends.
 
-        Raises Fault `StateUnreadable` for a file that cannot be read, or not be written by `save`.
+        Raises Fault `StateUnreadable` if the file cannot be read, or not be written by `save`.
         """
         try:
             with self._mutex, self._file_lock():
                 yield self._current()
         except OSError as error:
-            text = f"the state of a simulated cluster cannot be used: {error}; mend its folder or its disk"
+            text = f"the state of a simulated cluster cannot be used: {error}; fix its folder or its disk"
             raise Fault(text, "StateUnreadable") from error
 
     def save(self, world: World) -> None:
-        """Make `world` the state; a call with the state as it is costs nothing."""
+        """Stores `world`; storing an unchanged state costs nothing."""
         if world is self._world:
             return
         if self._path is not None:
@@ -74,7 +74,8 @@ class StateFile:
             yield
             return
         with self._path.with_name(self._path.name + ".lock").open("a") as handle:
-            fcntl.flock(handle, fcntl.LOCK_EX)  # given back when the file is closed, also by a killed process
+            # Released when the file is closed, even if the process is killed.
+            fcntl.flock(handle, fcntl.LOCK_EX)
             yield
 
     def _current(self) -> World:
@@ -104,6 +105,6 @@ def _read(path: Path) -> World:
 def _unreadable(path: Path) -> Fault:
     return Fault(
         f"{path} is not the state of a simulated cluster in format {FORMAT}; "
-        "move it away to begin with an untouched cluster",
+        "remove it to start with an empty cluster",
         "StateUnreadable",
     )

@@ -1,1 +1,1 @@
-"""Git by the program of that name: mirrors, helper processes, packs."""
+"""Git through the `git` program: mirrors, helper processes, packs."""

@@ -1,8 +1,8 @@
-"""Bring branches from the remote, so that a bad one never keeps the others away.
+"""Fetches branches so that a bad one never blocks the others.
 
-All at once first: one process when all is well. When that fails, or cannot be hoped for (a branch that is
-not there yet, one that was refused), the remote's tips are read and only what changed is brought, one by one
-if it must be. A branch whose objects fail git's check keeps its last good tip.
+First all at once, in one process. If that fails, or cannot succeed (a missing or a refused branch), the
+remote's heads are read and only changed branches are fetched, one by one if necessary. A branch whose objects
+fail git's check keeps its last good head.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 _HEADS = "refs/heads/"
 _KEPT = "refs/egs/kept"
 PULLS = "refs/egs/pulls/"
-"""Where heads of pull requests are kept, so that they stay as long as they are asked for."""
+"""Refs for heads of pull requests, kept as long as they are requested."""
 _FETCH = (
     "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance",
     "--no-recurse-submodules", "--no-show-forced-updates",
@@ -32,7 +32,7 @@ _FETCH = (
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A remote tip that is not brought again before the fetch of that number."""
+    """A remote head that is not fetched again before the fetch of that number."""
 
     oid: str
     sentence: str
@@ -40,7 +40,7 @@ class Refused:
 
 
 class Fetcher:
-    """`tips` are the branches' last good ones, by name; whoever moves a tracking ref keeps them true."""
+    """`tips` are the branches' last good heads, by name; code that moves a tracking ref updates them."""
 
     def __init__(self, mirror: Mirror, limits: Limits) -> None:
         self.tips = mirror.refs
@@ -49,21 +49,22 @@ class Fetcher:
         self._limits = limits
         self._refused: dict[str, Refused] = {}
         self._fetches = 0
-        self._asked: dict[str, None] = {}  # patterns, ever
+        self._asked: dict[str, None] = {}  # all patterns ever requested
         self.doubtful = False
-        """The last fetch brought less than it asked for, though the remote answered: our own files may be why."""
+        """The last fetch got less than requested, though the remote answered: our own files may be the cause.
+        """
 
     @property
     def fetches(self) -> int:
-        """How often it was fetched."""
+        """Number of fetches."""
         return self._fetches
 
     def alarms(self) -> list[str]:
-        """One sentence for each branch that stays behind."""
+        """One sentence per branch that was not updated."""
         return [refused.sentence for _, refused in sorted(self._refused.items())]
 
     def fetch(self, patterns: Sequence[str], tracked: Callable[[Sequence[str]], dict[str, str]]) -> None:
-        """Make `tips` true for the patterns; `tracked` reads tracking refs. Faults of `remote_tips`."""
+        """Updates `tips` for the patterns; `tracked` reads tracking refs. Faults of `remote_tips`."""
         self._fetches += 1
         self.doubtful = False
         if not patterns:
@@ -82,7 +83,7 @@ class Fetcher:
         self.tips.update(git_names.matching(patterns, found))
 
     def _refuse_unreadable(self, gone: AbstractSet[str]) -> None:
-        """A branch is gone when its ref is; one whose ref leads to nothing that can be read is our own trouble."""
+        """A branch is deleted if its ref is; an unreadable ref is our own problem."""
         if not gone:
             return
         refs = [TRACKING + name for name in sorted(gone)]
@@ -95,11 +96,11 @@ class Fetcher:
         for ref in refs:
             if ref in left:
                 raise Fault(
-                    f"the mirror cannot read the tip of {ref.removeprefix(TRACKING)}", "CorruptObjects"
+                    f"the mirror cannot read the head of {ref.removeprefix(TRACKING)}", "CorruptObjects"
                 )
 
     def bring_all(self, git: Git) -> bool:
-        """Bring into another mirror what was ever asked for; False: nothing came. Bad branches stay away."""
+        """Fetches everything ever requested into another mirror; False: nothing. Bad branches are skipped."""
         args, limit_s = [*_FETCH, "origin"], self._limits.remote.total_seconds()
         specs = _refspecs(self._asked)
         if not specs or git.talk([*args, *specs], limit_s).code == 0:
@@ -108,13 +109,13 @@ class Fetcher:
         return any(came)
 
     def renew(self) -> None:
-        """The mirror is another one: what was refused may be tried again."""
+        """The mirror was replaced: refused branches may be tried again."""
         self._refused.clear()
 
     def bring_heads(self, refs: Sequence[str]) -> dict[str, str]:
-        """What these heads of pull requests stand at now; those that are gone or fail git's check are absent.
+        """Fetches these heads of pull requests; those deleted or failing git's check are absent.
 
-        Heads that were brought before and are not named any more are dropped.
+        Heads fetched before and no longer requested are dropped.
         """
         own = {ref: PULLS + git_names.pull_ref(ref).removeprefix("refs/") for ref in refs}
         specs = {ref: f"+{ref}:{place}" for ref, place in own.items()}
@@ -132,7 +133,7 @@ class Fetcher:
         return {ref: oid for ref, (oid, kind) in there.items() if kind == "commit"}
 
     def keep(self, oid: str) -> bool:
-        """Have a ref of our own lead to that commit; True when it is here then."""
+        """Creates a ref of our own to that commit; True if it is available afterwards."""
         limit_s = self._limits.local.total_seconds()
         if self._git.run(["cat-file", "-e", f"{oid}^{{commit}}"], limit_s).code != 0:
             self._mirror.grew()
@@ -141,7 +142,7 @@ class Fetcher:
         return True
 
     def remote_tips(self, patterns: Sequence[str]) -> dict[str, str]:
-        """What the remote's branches are right now. Fault `RemoteUnreachable`, or what `refusals` makes of it."""
+        """The remote's present heads. Fault `RemoteUnreachable`, or what `refusals` makes of it."""
         return git_names.matching(patterns, self._heads([git_names.widened(pattern) for pattern in patterns]))
 
     def in_the_way(self, branch: str) -> list[str]:
@@ -150,17 +151,17 @@ class Fetcher:
         return git_names.in_the_way(branch, self._heads([*above, f"{branch}/*"]))
 
     def _heads(self, globs: Sequence[str]) -> dict[str, str]:
-        """The remote's branches that these name, whatever they are called; a star matches slashes too."""
+        """The remote's branches matching these, under any name; a star matches slashes too."""
         refs = [_HEADS + glob for glob in globs]
         done = self._git.talk(["ls-remote", "--refs", "origin", *refs], self._limits.remote.total_seconds())
         if done.code != 0:
             raise unreachable(done.code, done.error)
         pairs = (line.split("\t", 1) for line in done.output.decode("utf-8", "replace").splitlines())
-        # ls-remote compares names from their end: refs/heads/x/refs/heads/main would answer for main.
+        # ls-remote matches names from their end: refs/heads/x/refs/heads/main would match main.
         return {ref.removeprefix(_HEADS): oid for oid, ref in pairs if ref.startswith(_HEADS)}
 
     def _listed(self, patterns: Sequence[str]) -> list[str]:
-        """Names of tracking refs that may match; no process when every pattern names one branch."""
+        """Names of tracking refs that may match; needs no process if every pattern is a branch name."""
         if len(git_names.exact(patterns)) == len(patterns):
             return list(patterns)
         args = ["for-each-ref", "--format=%(refname)", TRACKING]
@@ -191,11 +192,11 @@ class Fetcher:
         if done is None:
             self._refused.pop(name, None)
             return
-        # When the remote went away in the meantime no branch is to blame: this raises then.
+        # If the remote became unreachable meanwhile, no branch is to blame: this raises then.
         self.remote_tips([name])
         held = self.tips.get(name)
         where = "is not read" if held is None else f"stays at {held[:12]}"
-        sentence = f"branch {name} {where}: its new tip {oid[:12]} failed git's check of its objects ({done})"
+        sentence = f"branch {name} {where}: its new head {oid[:12]} failed git's object check ({done})"
         if name not in self._refused:
             self.doubtful = True
             log.warning("branch refused branch=%s tip=%s error=%s", name, oid, done)
@@ -213,7 +214,7 @@ class Fetcher:
         return self._run(refspecs, prune=prune) is None
 
     def _run(self, refspecs: Sequence[str], *, prune: bool) -> str | None:
-        """None when all arrived, otherwise what git said."""
+        """None if all were fetched, otherwise git's message."""
         args = [*_FETCH, *(["--prune"] if prune else []), "origin", *refspecs]
         done = self._git.talk(args, self._limits.remote.total_seconds())
         if done.code == 0:

@@ -1,7 +1,7 @@
 """Git's own formats, read and written: commits, trees, differences, and the stream of `fast-import`. Pure.
 
-What is read here was made by strangers: names that are not UTF-8 come out with surrogate escapes, dates
-beyond the calendar are brought back into it, and nothing here trusts a length it has not checked.
+The input is untrusted: names that are not UTF-8 get surrogate escapes, dates beyond the calendar are clamped,
+and no length is trusted unchecked.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from reconciler.store.trailers import parse_trailers
 
 _TREE_ENTRY = re.compile(rb"([0-7]{5,6}) ([^\0]*)\0(.{20})", re.DOTALL)
 """Mode, name and the 20 bytes of an id."""
-_SIGNATURE = b"gpgsig"  # the header that holds it; lines after the first begin with a blank
+_SIGNATURE = b"gpgsig"  # its header; continuation lines begin with a space
 _DATE = re.compile(r"(?: (?P<at>-?[0-9]+) [-+][0-9]+)?")
 _LONGEST_PERSON = 4096
-"""Characters of a line that names somebody; whoever has more is nobody."""
+"""Longest line with a person; a longer one counts as no person."""
 _UNFIT = re.compile(r"[\x00-\x1f\x7f<>]")
 _LAST_INSTANT = 253402300799  # 9999-12-31T23:59:59Z, the end of datetime
 
@@ -36,7 +36,7 @@ class TreeEntry(NamedTuple):
 
 
 def blob_oid(content: bytes) -> str:
-    """The id that git gives to this content."""
+    """Git's id of this content."""
     return _oid(b"blob", content)
 
 
@@ -45,7 +45,7 @@ def _oid(kind: bytes, content: bytes) -> str:
 
 
 def parse_commit(oid: str, data: bytes) -> Commit:
-    """Read a commit object; headers that we do not know (encodings, merged tags) are passed over."""
+    """Parses a commit object; unknown headers (encodings, merged tags) are skipped."""
     signature, payload = split_signature(data)
     head, _, body = data.decode("utf-8", "surrogateescape").partition("\n\n")
     parents: list[str] = []
@@ -62,9 +62,9 @@ def parse_commit(oid: str, data: bytes) -> Commit:
 
 
 def split_signature(data: bytes) -> tuple[str, bytes]:
-    """The signature of a commit object, and what it was made over, as git itself cuts them apart.
+    """The signature of a commit object, and the bytes it covers, as git separates them.
 
-    Both are empty for an unsigned commit, and for one with two signatures: nobody can say whose it would be.
+    Both are empty for an unsigned commit, and for one with two signatures, which is ambiguous.
     """
     head, blank, body = data.partition(b"\n\n")
     kept: list[bytes] = []
@@ -87,16 +87,16 @@ def split_signature(data: bytes) -> tuple[str, bytes]:
 
 
 def with_signature(payload: bytes, signature: str) -> bytes:
-    """The commit object that `split_signature` takes apart into these."""
+    """The inverse of `split_signature`."""
     head, blank, body = payload.partition(b"\n\n")
     header = _SIGNATURE + b" " + signature.rstrip("\n").encode("ascii").replace(b"\n", b"\n ")
     return head + b"\n" + header + blank + body
 
 
 def signed(payloads: Mapping[str, bytes], sign: Sign) -> dict[str, bytes]:
-    """The commits of a chain with signatures, each on the signed one of its parent, by the ids they had without.
+    """Signs the commits of a chain, each on its signed parent; keyed by their unsigned ids.
 
-    Parents come before who is built on them.
+    Parents come before their children.
     """
     found: dict[str, bytes] = {}
     renamed: dict[bytes, bytes] = {}
@@ -108,7 +108,7 @@ def signed(payloads: Mapping[str, bytes], sign: Sign) -> dict[str, bytes]:
 
 
 def commit_oid(data: bytes) -> str:
-    """The id that git gives to this commit."""
+    """Git's id of this commit."""
     return _oid(b"commit", data)
 
 
@@ -127,14 +127,16 @@ _COMMIT_IN_A_PACK = 1
 
 
 def pack(commits: Collection[bytes]) -> bytes:
-    """Commit objects as `index-pack` takes them: git's pack format, version 2, nothing made of differences."""
+    """Commit objects as a pack for `index-pack`: version 2, without deltas."""
     entries = [_pack_entry_head(len(data)) + zlib.compress(data) for data in commits]
     body = b"".join([b"PACK", (2).to_bytes(4, "big"), len(entries).to_bytes(4, "big"), *entries])
     return body + hashlib.sha1(body, usedforsecurity=False).digest()
 
 
 def _pack_entry_head(size: int) -> bytes:
-    """Kind and size: four bits of it in the first byte, then seven each, the least first; the top bit says: more."""
+    """Kind and size: four bits of the size in the first byte, then seven each, least significant first; the
+    top bit means more.
+    """
     found, size = [_COMMIT_IN_A_PACK << 4 | size & 15], size >> 4
     while size:
         found[-1] |= 128
@@ -144,7 +146,7 @@ def _pack_entry_head(size: int) -> bytes:
 
 
 def _person(text: str) -> tuple[Person, datetime]:
-    """`Name <mail> seconds zone`: the mail stands between the last brackets. One pass, whatever is in it."""
+    """`Name <mail> seconds zone`: the mail is between the last brackets. One pass for any input."""
     end = text.rfind(">") if len(text) <= _LONGEST_PERSON else -1
     begin = text.find("<", text.rfind(">", 0, end) + 1, end) if end >= 0 else -1
     date = _DATE.fullmatch(text, end + 1)
@@ -155,31 +157,31 @@ def _person(text: str) -> tuple[Person, datetime]:
 
 
 def parse_tree(data: bytes) -> Iterator[TreeEntry]:
-    """The entries of a tree object. ValueError for what is none."""
+    """The entries of a tree object. ValueError if invalid."""
     return map(tree_entry, tree_rows(data))
 
 
 Row = tuple[bytes, bytes, bytes]
-"""Mode, name and id as a tree object has them: a thousand of them are compared in the time of ten entries."""
+"""Mode, name and id as in a tree object: comparing a thousand costs as much as parsing ten."""
 
 
 def tree_rows(data: bytes) -> list[Row]:
-    """The same, not looked into. ValueError for what is no tree object."""
+    """The same, unparsed. ValueError if invalid."""
     rows: list[Row] = _TREE_ENTRY.findall(data)
-    # What lies between two matches, or behind the last one, is in none of them.
+    # Bytes between or after the matches would be in none of them.
     if sum([len(mode) + len(name) for mode, name, _ in rows]) + 22 * len(rows) != len(data):
         raise ValueError("not a tree object")
     return rows
 
 
 def tree_entry(row: Row) -> TreeEntry:
-    """One of them, read."""
+    """One row, parsed."""
     mode, name, oid = row
     return TreeEntry(int(mode, 8), name.decode("utf-8", "surrogateescape"), oid.hex())
 
 
 def parse_listing(data: bytes) -> list[Entry]:
-    """Read `ls-tree -r -z`: `mode type id`, a tab, a path."""
+    """Parses `ls-tree -r -z`: `mode type id`, a tab, a path."""
     entries = []
     for line in data.split(b"\0")[:-1]:
         about, _, path = line.partition(b"\t")
@@ -197,7 +199,7 @@ def _text(name: bytes) -> str:
 
 
 class Placed(NamedTuple):
-    """A draft, the ref that it goes to (a chain has one) and the tree of its base."""
+    """A draft, its target ref (one per chain) and the tree of its base."""
 
     draft: Draft
     ref: str
@@ -205,14 +207,14 @@ class Placed(NamedTuple):
 
 
 def import_stream(drafts: Sequence[Placed]) -> bytes:
-    """What `fast-import` reads to write the drafts and answer with their ids, a line each."""
+    """The input of `fast-import` that writes the drafts and returns their ids, one per line."""
     lines = [line for number, placed in enumerate(drafts, 1) for line in _commit_lines(number, placed)]
     answers = [f"get-mark :{number}".encode() for number in range(1, len(drafts) + 1)]
     return b"\n".join([*lines, *answers, b"done", b""])
 
 
 def _commit_lines(number: int, placed: Placed) -> list[bytes]:
-    """Costs what changes: a base other than the parent is named as a whole tree, never listed."""
+    """O(changes): a base other than the parent is referenced as a whole tree, never listed."""
     draft, ref, base_tree = placed
     lines = [f"commit {ref}".encode(), f"mark :{number}".encode()]
     lines += [*_signatures(draft), _data(_message(draft.message))]
@@ -220,7 +222,7 @@ def _commit_lines(number: int, placed: Placed) -> list[bytes]:
         lines.append(f"from {f':{number - 1}' if draft.follows else draft.parent}".encode())
     if draft.base != draft.parent:
         lines.append(b"deleteall" if base_tree is None else f'M 040000 {base_tree} ""'.encode())
-    # Deletions first, so that a file may make room for a folder of the same name.
+    # Deletions first, so that a folder can replace a file of the same name.
     gone = sorted(path for path, content in draft.changes.items() if content is None)
     lines.extend(b"D " + _quoted(path) for path in gone)
     for path, content in sorted(draft.changes.items()):

@@ -1,10 +1,9 @@
-"""Run git, and nothing but git, in a closed world.
+"""Runs git, and nothing but git, isolated.
 
 Every git process of this project starts here: a fixed argument list (never a shell), an environment made from
-nothing (no `GIT_*`, proxy or askpass variable of the caller's reaches it), no configuration but ours, a time
-limit, and texts freed of credentials before anybody sees them. Only a process that talks to the remote is given what
-opens it. Arguments that came from outside have passed
-`reconciler.store.git.git_names` before.
+scratch (no `GIT_*`, proxy or askpass variable of the caller), only our configuration, a time limit, and
+output without credentials. Only a process that talks to the remote gets its credentials. Arguments from
+outside have passed `reconciler.store.git.git_names` before.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ from schemas.errors import Fault, UserError
 
 Answer = TypeVar("Answer")
 
-TIMED_OUT = 124  # what coreutils' timeout says; git itself never exits so
+TIMED_OUT = 124  # the exit code of coreutils' timeout; git never uses it
 _SHOWN_CHARACTERS = 500
 
-# Findings that fsck only warns of in some versions of git, and that no honest repository has.
+# Findings that some versions of git's fsck only warn of, and that no honest repository has.
 _REFUSED_FINDINGS = (
     "badFilemode", "duplicateEntries", "emptyName", "fullPathname", "hasDot", "hasDotdot", "hasDotgit",
     "nullSha1", "treeNotSorted",
@@ -40,11 +39,11 @@ _SETTINGS = (
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     "credential.helper=",
-    "fastimport.unpackLimit=0",  # one pack a commit: no process and no loose object for each
-    # git's manual warns that loose objects may stay after a refusal and pass for known at the next fetch; a
-    # pack enters the object store as a whole, after its check.
+    "fastimport.unpackLimit=0",  # one pack per commit: no process and no loose object for each
+    # According to git's manual, loose objects may stay after a refusal and count as known at the next fetch;
+    # a pack is added as a whole, after its check.
     "fetch.unpackLimit=1",
-    "gc.auto=0",  # the mirror is tended by its owner, at a time of the owner's choosing
+    "gc.auto=0",  # the mirror's owner does its maintenance
     "maintenance.auto=false",
     "pack.writeBitmaps=false",
     "repack.writeBitmaps=false",
@@ -56,7 +55,7 @@ _SETTINGS = (
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """How a git process ended; `error` is scrubbed and short enough for a message."""
+    """The result of a git process; `error` has no credentials and is short enough for a message."""
 
     code: int
     output: bytes
@@ -64,7 +63,7 @@ class Completed:
 
 
 def find_git() -> str:
-    """The git that the caller's PATH names, as a full path."""
+    """The full path of git in the caller's PATH."""
     found = shutil.which("git")
     if found is None:
         raise Fault("git is not installed; install git 2.33 or newer", "GitFailed")
@@ -72,7 +71,7 @@ def find_git() -> str:
 
 
 def closed_environment(home: Path, protocol: str) -> dict[str, str]:
-    """All that a git process sees."""
+    """The whole environment of a git process."""
     return {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": str(home),
@@ -91,10 +90,10 @@ def closed_environment(home: Path, protocol: str) -> dict[str, str]:
 
 
 def as_person(args: Sequence[str], folder: Path) -> Completed:
-    """Run git as the person who sits here would: in their environment, with their configuration, in that folder.
+    """Runs git as the caller would: in their environment, with their configuration, in that folder.
 
-    The one exception to the closed world, for what is theirs to say: their name, their key, a new repository. Fixed
-    arguments alone.
+    The one exception to the isolation, for the person's own settings: name, key, a new repository. Fixed
+    arguments only.
     """
     done = subprocess.run(  # noqa: S603 - a list, with fixed arguments
         [find_git(), *args],
@@ -108,13 +107,13 @@ def as_person(args: Sequence[str], folder: Path) -> Completed:
 
 
 def configured(name: str, folder: Path) -> str:
-    """What git is configured for in that folder, by the person as well; empty: nothing."""
+    """Git's configuration value in that folder, user configuration included; empty: not set."""
     done = as_person(["config", "--get", name], folder)
     return done.output.decode("utf-8", "replace").strip() if done.code == 0 else ""
 
 
 class Git:
-    """The door to git for one repository and one remote; `variables` lead to objects kept elsewhere, if any are."""
+    """Runs git for one repository and one remote; `variables` point to objects stored elsewhere, if any."""
 
     def __init__(
         self,
@@ -132,13 +131,13 @@ class Git:
         self._credentials = credentials or Credentials()
 
     def run(self, args: Sequence[str], timeout_s: float, given: bytes = b"") -> Completed:
-        """Run to the end or to the limit (then code `TIMED_OUT`, and its children are gone too)."""
+        """Runs to the end or the limit (then code `TIMED_OUT`, with its children killed too)."""
         return self._run(args, timeout_s, given, Opening(secrets=self._address.secrets))
 
     def talk(self, args: Sequence[str], timeout_s: float) -> Completed:
-        """Run a command that talks to the remote, opened by what the credentials' files say now.
+        """Runs a command that talks to the remote, with the current credentials.
 
-        When they cannot be read nothing is run: the code is `NOT_STARTED`, the error says what to do.
+        If these are unreadable nothing is run: the code is `NOT_STARTED`, the error says what to do.
         """
         try:
             opened = opening(self._address, self._credentials)
@@ -164,7 +163,7 @@ class Git:
         return done.output
 
     def start(self, args: Sequence[str], stderr: int) -> subprocess.Popen[bytes]:
-        """Start a process with pipes that stays on this machine; the caller ends it."""
+        """Starts a local process with pipes; the caller ends it."""
         return self._start(args, stderr, Opening())
 
     def _start(self, args: Sequence[str], stderr: int, opened: Opening) -> subprocess.Popen[bytes]:
@@ -175,12 +174,12 @@ class Git:
             stderr=stderr,
             cwd=self._cwd,
             env=self._environment | dict(opened.variables),
-            start_new_session=True,  # so that its transport helpers can be ended with it
+            start_new_session=True,  # so that its transport helpers can be killed with it
         )
 
 
 def _shown(error: bytes, secrets: tuple[str, ...]) -> str:
-    # A server writes into this text too: nothing of it may steer a terminal.
+    # The server writes into this text too: it must not control a terminal.
     text = scrubbed(error.decode("utf-8", "replace"), secrets)
     plain = "".join(letter if letter.isprintable() else " " for letter in text)
     return " ".join(plain.split())[-_SHOWN_CHARACTERS:]
@@ -195,10 +194,10 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 class Helper:
-    """A git process that stays alive between questions; started when first asked, anew after it died.
+    """A git process that stays alive between questions; started on first use, again after it died.
 
-    Questions are answered in order, one thread at a time. A question larger than a pipe holds (64 KiB) while
-    its answer is large too would stand still: callers ask in portions.
+    Questions are answered in order, one thread at a time. A question larger than a pipe's buffer (64 KiB)
+    with a large answer would deadlock: callers ask in portions.
     """
 
     def __init__(self, git: Git, args: Sequence[str]) -> None:
@@ -208,7 +207,7 @@ class Helper:
         self._lock = threading.Lock()
 
     def ask(self, question: bytes, read: Callable[[BinaryIO], Answer]) -> Answer:
-        """Send a question, read its answer; a helper that died meanwhile is asked once more."""
+        """Sends a question and reads its answer; if the helper died meanwhile it is asked once more."""
         with self._lock:
             try:
                 return self._ask(question, read)
@@ -233,7 +232,7 @@ class Helper:
             answer = read(cast("BinaryIO", process.stdout))
             answered = True
         finally:
-            # What is left of a half-read answer must not be taken for the next one.
+            # The rest of a half-read answer must not be taken for the next one.
             if not answered:
                 self._stop()
         return answer
@@ -251,13 +250,13 @@ class Helper:
         process.stdout.close()
 
     def close(self) -> None:
-        """End the process; the next question starts a new one."""
+        """Ends the process; the next question starts a new one."""
         with self._lock:
             self._stop()
 
 
 def read_exactly(output: BinaryIO, count: int) -> bytes:
-    """That many bytes, or EOFError."""
+    """Exactly that many bytes, or EOFError."""
     data = output.read(count)
     if len(data) < count:
         raise EOFError

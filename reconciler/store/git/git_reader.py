@@ -1,4 +1,4 @@
-"""The reading half of every store on git: one object database, asked through helper processes.
+"""The reading part of every store on git: one object database, queried through helper processes.
 
 Nothing here talks to a remote or writes. Faults are those of `port.Store`.
 
@@ -16,18 +16,18 @@ from reconciler.store.git.tree_walk import differing
 from reconciler.store.store_port import Commit, Entry
 from schemas.errors import Fault
 
-_PORTION = 500  # ids a question: 20 kB, well below what a pipe holds
-_LISTINGS = 2  # of main and of the status branch
+_PORTION = 500  # ids per question: 20 kB, well below a pipe's buffer
+_LISTINGS = 2  # for main and the status branch
 _WALK_S = 20.0
-"""A stranger's history may be made to be slow to walk."""
+"""An untrusted history may be slow to walk."""
 _REGULAR_MODES = (0o100644, 0o100755)
 _FOLDER_MODE = 0o40000
 MAX_OBJECT = {b"commit": 2**20, b"tree": 32 * 2**20, b"blob": 16 * 2**20}
-"""Bytes of one object that is read whole; compressed it may have arrived as a thousandth of that."""
+"""Limits for objects read as a whole; compressed they may have been a thousandth of that."""
 
 
 class GitReader:
-    """Reads the objects of one repository; `limit_s` bounds each process that is started for one question."""
+    """Reads the objects of one repository; `limit_s` limits each process started for one question."""
 
     def __init__(self, git: Git, limit_s: float) -> None:
         self._git = git
@@ -41,12 +41,12 @@ class GitReader:
         return git_objects.parse_commit(oid, self.commit_object(oid))
 
     def commit_object(self, oid: str) -> bytes:
-        """The bytes of a commit, as git keeps them."""
+        """The raw bytes of a commit."""
         (found,) = self.commit_objects([oid]).values()
         return found
 
     def commit_objects(self, oids: Sequence[str]) -> Mapping[str, bytes]:
-        """The same of several, in their order, in one round."""
+        """The same for several, in order, in one round."""
         return self._read_objects([git_names.full_oid(oid) for oid in oids], b"commit")
 
     def log(self, oid: str, limit: int) -> Sequence[Commit]:
@@ -94,7 +94,7 @@ class GitReader:
         return self._listing(self.tree_of(new))
 
     def _listing(self, tree: str) -> Sequence[Entry]:
-        """All files of a tree; a process that begins asks several times for the same."""
+        """All files of a tree, cached: a starting process asks for the same several times."""
         known = self._listings.get(tree)
         if known is None:
             known = tuple(differing(self._trees, None, tree))
@@ -118,10 +118,10 @@ class GitReader:
         return self._read_objects([git_names.full_oid(oid) for oid in oids], b"blob")
 
     def read_path(self, commit: str, path: str) -> bytes | None:
-        """See `port.Store.read_path`; None also for what is no plain file (a symlink, a folder)."""
+        """See `port.Store.read_path`; None also for anything but a plain file (a symlink, a folder)."""
         *folders, name = git_names.tree_path(path).split("/")
         tree = self.tree_of(commit)
-        # Step by step: to git's own `commit:path` a tree that is lost and one that never was are the same.
+        # Step by step: git's own `commit:path` does not distinguish a lost tree from a missing one.
         for folder in folders:
             inside = self._entry(tree, folder)
             if inside is None or inside.mode != _FOLDER_MODE:
@@ -141,7 +141,7 @@ class GitReader:
         return line.split(b" ")[0].decode("ascii")
 
     def tips(self, refs: Mapping[str, str]) -> dict[str, str]:
-        """What refs stand at, by the name that is given with each: those that are there and are commits."""
+        """The commits of refs, by the given names; missing ones and non-commits are left out."""
         found: dict[str, str] = {}
         for portion in _portions(refs):
             lines = self._headers.ask(_lines(refs[name] for name in portion), _line_reader(len(portion)))
@@ -152,7 +152,7 @@ class GitReader:
         return found
 
     def close(self) -> None:
-        """End the helpers; the next question starts new ones."""
+        """Ends the helpers; the next question starts new ones."""
         for helper in (self._contents, self._headers):
             helper.close()
 
@@ -187,10 +187,12 @@ def _read_body(output: BinaryIO, kind: bytes) -> bytes:
 
 
 def _small(size: int, kind: bytes) -> int:
-    """The size, when so much is read at all."""
+    """The size, if an object of this size may be read."""
     if size > MAX_OBJECT[kind]:
         what = f"a {kind.decode('ascii')} of {size} bytes"
-        raise Fault(f"{what} is not read, at most {MAX_OBJECT[kind]} are; rewrite the branch", "TooLarge")
+        raise Fault(
+            f"{what} is too large, at most {MAX_OBJECT[kind]} bytes are read; rewrite the branch", "TooLarge"
+        )
     return size
 
 
@@ -201,6 +203,6 @@ def _header(line: bytes, kind: bytes | None) -> int:
         what = line[:80].decode("ascii", "replace")
         wanted = (kind or b"object").decode("ascii")
         raise Fault(
-            f"the mirror has no such {wanted} ({what}); fetch the branch that holds it", "CorruptObjects"
+            f"the mirror has no such {wanted} ({what}); fetch the branch that contains it", "CorruptObjects"
         )
     return int(words[2])

@@ -1,10 +1,11 @@
-"""The store on a real remote: a bare mirror, read through helper processes, written by whole packs.
+"""The store on a real remote: a bare mirror, read through helper processes, written as whole packs.
 
-Never a work tree. A fetch asks for all branches in one go; only when that fails are the remote's tips read
-and the branches brought one by one, so that one bad branch stays where it was and the others arrive. What
-happened is always told by reading tips, never by the text of an error.
+Never a work tree. A fetch requests all branches at once; only if that fails, the remote's heads are read and
+the branches fetched one by one, so that a bad branch stays where it was and the others arrive. Results are
+always determined by reading heads, never from error texts.
 
-Held by tests/contract/test_store_contract.py (on file and http) and tests/reconciler/store/test_git_security.py.
+Held by tests/contract/test_store_contract.py (on file and http) and
+tests/reconciler/store/test_git_security.py.
 """
 
 from __future__ import annotations
@@ -33,11 +34,12 @@ Answer = TypeVar("Answer")
 
 
 class GitStore:
-    """`port.Store` on a folder, file://, http(s):// or ssh remote; `mirror` is a folder for this process alone.
+    """`port.Store` on a folder, file://, http(s):// or ssh remote; `mirror` is a folder for this process
+    only.
 
-    `sign`, when given, signs every commit that is written here.
-    Safe to use from several threads, one at a time inside. Raises UserError `MirrorInUse`, `UnsupportedRemote` or
-    `BadCredentials` when made; the remote is not talked to before the first `fetch` or `push`.
+    `sign`, if given, signs every commit written here. Thread-safe, with one operation at a time. Raises
+    UserError `MirrorInUse`, `UnsupportedRemote` or `BadCredentials` at construction; the remote is not
+    contacted before the first `fetch` or `push`.
     """
 
     def __init__(
@@ -52,7 +54,7 @@ class GitStore:
         address = parse(remote)
         opening(
             address, credentials or Credentials()
-        )  # a person hears at once what a later call would fail on
+        )  # a person learns at once what a later call would fail on
         self._mirror = Mirror(mirror, address, self._limits, credentials)
         self._git = self._mirror.git
         self._lock = threading.RLock()
@@ -60,21 +62,21 @@ class GitStore:
         self._reader = GitReader(self._git, self._limits.local.total_seconds())
         self._fetcher = Fetcher(self._mirror, self._limits)
         self._mender = Mender(self._mirror, self._fetcher, self._limits)
-        self._doubt = ""  # what went wrong with the mirror and held nothing up
+        self._doubt = ""  # a problem with the mirror that stopped nothing
         self._roots: set[str] = set()
         self.refusal = ""
-        """What git said of the last push that was refused, for people: nothing is decided by it."""
+        """Git's message for the last refused push, for people: no decision depends on it."""
 
     # -- the remote ------------------------------------------------------------------------------------------
 
     def fetch(self, patterns: Sequence[str]) -> Mapping[str, str]:
-        """See `port.Store.fetch`. One git process when all is well."""
+        """See `port.Store.fetch`. One git process in the normal case."""
         wanted = [git_names.branch_pattern(pattern) for pattern in patterns]
         with self._lock:
             self._sound(lambda: self._fetch(wanted))
             doubt, self._doubt = self._doubt, ""
             if self._fetcher.doubtful:
-                doubt = doubt or "a fetch brought less than it asked for"
+                doubt = doubt or "a fetch got less than requested"
             if doubt and self._mends(doubt):
                 self._fetch(wanted)
             return git_names.matching(wanted, self._fetcher.tips)
@@ -89,9 +91,9 @@ class GitStore:
         self._tend(hurried=False)
 
     def fetch_heads(self, refs: Sequence[str]) -> Mapping[str, str]:
-        """Bring heads of pull requests (refs/pull/N/head), which no branch leads to, and give what they stand at.
+        """Fetches heads of pull requests (refs/pull/N/head), which no branch contains; returns their commits.
 
-        Those that are gone or fail git's check are absent; heads brought before and not named now are dropped.
+        Those deleted or failing git's check are absent; heads fetched before and not listed now are dropped.
         """
         with self._lock:
             try:
@@ -101,12 +103,12 @@ class GitStore:
                 self._tend(hurried=False)
 
     def keep(self, oid: str) -> bool:
-        """See `port.Store.keep`. Servers that speak git's protocol 2 give a commit by its id."""
+        """See `port.Store.keep`. Servers with git's protocol 2 provide a commit by its id."""
         with self._lock:
             return self._sound(lambda: self._fetcher.keep(git_names.full_oid(oid)))
 
     def tips(self) -> Mapping[str, str]:
-        """See `port.Store.tips`; after a restart, those of the process before."""
+        """See `port.Store.tips`; after a restart, those of the previous process."""
         return dict(self._fetcher.tips)
 
     def alarms(self) -> Sequence[str]:
@@ -127,7 +129,7 @@ class GitStore:
             done = self._git.talk(args, self._limits.remote.total_seconds())
             outcome = Outcome.COMMITTED if done.code == 0 else self._settled(branch, new, expected)
             if outcome is Outcome.REFUSED and done.code == TIMED_OUT:
-                outcome = Outcome.UNKNOWN  # nobody said no: the server may be at it still
+                outcome = Outcome.UNKNOWN  # without a refusal, the server may still be working on it
             if outcome is Outcome.REFUSED:
                 log.info("push refused branch=%s error=%s", branch, done.error)
                 self.refusal = done.error
@@ -158,9 +160,9 @@ class GitStore:
     def _tend(self, *, hurried: bool) -> None:
         try:
             if self._mirror.tend(hurried=hurried):
-                self._reader.close()  # its helpers hold the packs that are gone
-        except Fault as fault:  # a full disk, or a damaged pack; what was asked for is done all the same
-            log.warning("mirror not tended path=%s error=%s; tried again", self._mirror.path, fault)
+                self._reader.close()  # its helpers hold the removed packs open
+        except Fault as fault:  # a full disk, or a damaged pack; the requested work is done anyway
+            log.warning("mirror not tended path=%s error=%s; retrying", self._mirror.path, fault)
             self._doubt = str(fault)
 
     # -- reading ---------------------------------------------------------------------------------------------
@@ -217,12 +219,12 @@ class GitStore:
     # -- writing ---------------------------------------------------------------------------------------------
 
     def write(self, draft: Draft) -> str:
-        """See `port.Store.write`. Costs what changes; the base's files are never listed."""
+        """See `port.Store.write`. O(changes); the base's files are never listed."""
         (oid,) = self.write_all([draft])
         return oid
 
     def write_all(self, drafts: Sequence[Draft]) -> list[str]:
-        """See `port.Store.write_all`. One git process; where commits are signed, two more."""
+        """See `port.Store.write_all`. One git process; two more if commits are signed."""
         return self._sound(lambda: self._write_all(drafts))
 
     def _write_all(self, drafts: Sequence[Draft]) -> list[str]:
@@ -256,7 +258,7 @@ class GitStore:
         return [git_names.full_oid(line) for line in output.decode("ascii").splitlines()]
 
     def signed(self, commit: str, sign: Sign) -> str:
-        """A commit that was written here, with a signature; raises what `sign` raises."""
+        """A signed version of a commit written here; raises what `sign` raises."""
         with self._lock:
             ref = self._mirror.next_draft()
             (oid,) = self._signed([git_names.full_oid(commit)], [ref], sign)
@@ -264,7 +266,7 @@ class GitStore:
         return oid
 
     def _signed(self, oids: Sequence[str], refs: Sequence[str], sign: Sign) -> list[str]:
-        """The same commits with signatures; the drafts' refs lead to them then."""
+        """Signed versions of the commits; the drafts' refs point to them then."""
         commits = git_objects.signed(self._reader.commit_objects(oids), sign)
         self._local(["index-pack", "--stdin", "--fsck-objects"], git_objects.pack(commits.values()))
         self._mirror.grew()
@@ -286,7 +288,7 @@ class GitStore:
             return told
 
     def _sound(self, work: Callable[[], Answer]) -> Answer:
-        """What `work` gives; tried again where it failed for what a fresh mirror would not have."""
+        """The result of `work`; retried if a new mirror would help."""
         before = self._mender.count
         try:
             return work()
@@ -303,7 +305,7 @@ class GitStore:
             return self._mender.mend(why)
 
     def _tracked(self, branches: Sequence[str]) -> dict[str, str]:
-        """Tips of tracking refs that are there and are commits."""
+        """The commits of existing tracking refs."""
         return self._reader.tips({branch: TRACKING + branch for branch in branches})
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
-"""A repository of this machine as a store, for reading alone: a person's clone, a CI checkout, a server's bare one.
+"""A local repository as a read-only store: a person's clone, a CI checkout, a server's bare one.
 
-Nothing is fetched and nothing is written. In a receive hook the objects of a push that is not accepted yet lie in
-quarantine: `quarantine` takes the variables that lead there out of the hook's environment, and no other.
+Nothing is fetched or written. In a receive hook the objects of a push not accepted yet are in quarantine:
+`quarantine` takes the variables that point there out of the hook's environment, and no others.
 
 Held by tests/reconciler/store/git/test_local_store.py.
 """
@@ -24,38 +24,39 @@ _HEADS, _TRACKING = "refs/heads/", "refs/remotes/origin/"
 _QUARANTINE = ("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_QUARANTINE_PATH")
 _NOWHERE = Path("/nonexistent")
 _LIMIT_S = Limits().local.total_seconds()
-# What people and CI write for a commit: a name and steps back from it. Ranges, searches and paths are none.
+# Commit names that people and CI use: a name with steps back. No ranges, searches or paths.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./+#=-]{0,240}(?:[~^][0-9]{0,4}){0,8}")
 
 
 def quarantine(environment: Mapping[str, str]) -> dict[str, str]:
-    """Of a receive hook's environment what leads git to the objects that are being pushed."""
+    """The variables of a receive hook's environment that point git to the pushed objects."""
     return {name: environment[name] for name in _QUARANTINE if environment.get(name)}
 
 
 class LocalStore:
-    """`port.Store` on a git directory (`.git`, or a bare repository); `push` and `write` raise UserError `ReadOnly`.
+    """`port.Store` on a git directory (`.git`, or a bare repository); `push` and `write` raise UserError
+    `ReadOnly`.
 
-    A bare repository's branches are its own. A clone's are those of its origin as it fetched them last, and its own
-    where origin has none of that name.
+    A bare repository has its own branches. A clone has those of its origin as last fetched, and its own if
+    origin has none of that name.
     """
 
     def __init__(self, git_dir: Path, variables: Mapping[str, str] | None = None) -> None:
-        # No protocol at all: a clone that lacks objects must not fetch them behind our back.
+        # No protocol at all: a clone that lacks objects must not fetch them silently.
         self._git = Git(git_dir.absolute(), _NOWHERE, Address(str(git_dir), ""), variables=variables)
         self._reader = GitReader(self._git, _LIMIT_S)
 
     # -- names -----------------------------------------------------------------------------------------------
 
     def commit_of(self, name: str) -> str | None:
-        """The commit that a person names (`HEAD~1`, `origin/main`, an id); None: there is none."""
+        """The commit with that name (`HEAD~1`, `origin/main`, an id); None: there is none."""
         if not _NAME.fullmatch(name) or ".." in name:
             return None
         done = self._git.run(["rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"], _LIMIT_S)
         return git_names.full_oid(done.output.decode("ascii").strip()) if done.code == 0 else None
 
     def fetch(self, patterns: Sequence[str]) -> Mapping[str, str]:
-        """The branches that match, as they are here."""
+        """The matching local branches."""
         return git_names.matching([git_names.branch_pattern(pattern) for pattern in patterns], self.tips())
 
     def tips(self) -> Mapping[str, str]:
@@ -65,18 +66,18 @@ class LocalStore:
             args = ["for-each-ref", "--format=%(objectname) %(objecttype) %(refname)", prefix]
             text = self._git.check(args, _LIMIT_S).decode("utf-8", "surrogateescape")
             for oid, kind, ref in (line.split(" ", 2) for line in text.splitlines()):
-                if kind == "commit" and ref != f"{_TRACKING}HEAD":  # the name of origin's first branch
+                if kind == "commit" and ref != f"{_TRACKING}HEAD":  # origin's default branch
                     found[ref.removeprefix(prefix)] = oid
         return found
 
     def _prefixes(self) -> tuple[str, ...]:
-        """Later ones win."""
-        # Anybody who may push to a server may make a ref below refs/remotes there: it means nothing.
+        """Later ones take precedence."""
+        # Anyone who may push to a server can create refs below refs/remotes there: they mean nothing.
         is_bare = self._git.check(["rev-parse", "--is-bare-repository"], _LIMIT_S).strip() == b"true"
         return (_HEADS,) if is_bare else (_HEADS, _TRACKING)
 
     def alarms(self) -> Sequence[str]:
-        """Always none: nothing is fetched."""
+        """Always empty: nothing is fetched."""
         return ()
 
     # -- reading ---------------------------------------------------------------------------------------------
@@ -102,18 +103,18 @@ class LocalStore:
         return self._reader.last_change(commit, path)
 
     def keep(self, oid: str) -> bool:
-        """Whether it is here; nothing is fetched."""
+        """True if it is here; nothing is fetched."""
         return self.commit_of(git_names.full_oid(oid)) == oid
 
     def remember(self, branch: str, oid: str) -> None:
-        """Nothing: nothing is written here."""
+        """Does nothing: nothing is written here."""
 
     def remembered(self, branch: str) -> str | None:  # noqa: ARG002 - the port's
         """Always None."""
         return None
 
     def mended(self) -> Sequence[str]:
-        """Always none: what is only read is not made anew."""
+        """Always empty: a read-only store is never repaired."""
         return ()
 
     def merge_bases(self, one: str, other: str) -> Sequence[str]:
@@ -137,7 +138,7 @@ class LocalStore:
         return self._reader.read_path(commit, path)
 
     def in_the_way(self, branch: str) -> Sequence[str]:
-        """Those that are here."""
+        """The local ones."""
         return git_names.in_the_way(branch, self.tips())
 
     # -- not writing -----------------------------------------------------------------------------------------
@@ -160,4 +161,4 @@ class LocalStore:
 
 
 def _read_only() -> UserError:
-    return UserError("this repository is only read here; give its remote's address to write", "ReadOnly")
+    return UserError("this repository is read-only here; give its remote's address to write", "ReadOnly")

@@ -1,12 +1,12 @@
-"""The bare repository that one process keeps of a remote: made, opened, owned and kept small.
+"""The bare repository in which one process mirrors a remote: created, opened, locked and kept small.
 
-A mirror has one owner at a time, held by a lock on a file that the kernel lets go of when the owner dies.
-What a killed owner left behind (lock files, half-written packs) is removed on opening, so no person has to.
-Branches of the remote stand below `refs/remotes/origin/`, the newest drafts below `refs/egs/drafts/`;
-whatever neither reaches is dropped by `tend`.
+A mirror has one owner at a time, through a file lock that the kernel releases when the owner dies. Remains of
+a killed owner (lock files, half-written packs) are removed on opening, so no person has to. Branches of the
+remote are below `refs/remotes/origin/`, the newest drafts below `refs/egs/drafts/`; `tend` drops everything
+else.
 
-GitPython makes and reads configuration and refs here. It looks at `GIT_*` variables of its process and runs
-git while it is imported, so both happen with those variables set aside.
+GitPython creates and reads configuration and refs here. On import it reads `GIT_*` variables and runs git, so
+both happen without those variables.
 """
 
 from __future__ import annotations
@@ -38,31 +38,34 @@ log = logging.getLogger(__name__)
 
 TRACKING = "refs/remotes/origin/"
 _DRAFTS = "refs/egs/drafts/"
-# A push whose outcome is unknown may need its commit again for a while, and as many may be written in one go.
+# A push with an unknown outcome may need its commit again for a while, and as many may be written at once.
 _DRAFTS_KEPT = 64
 _SEEN = "refs/egs/seen/"
-"""The newest commits that counted of branches: what is left of one that was set back or removed at the remote."""
+"""The newest commits that counted of branches: the only trace of one that was reset or deleted at the remote.
+"""
 _OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\n")
 _OWNER_FILE = "egs-owner"
 _HOME = "egs-home"
 _FRESH = "egs-fresh"
 _NEVER_OURS = ("shallow", "info/grafts", "objects/info/alternates")
-"""Files that change what git reads, and that nothing here ever writes."""
+"""Files that change what git reads, and that we never write."""
 _MOST_SAVED = 64
-"""Refs that are brought one by one from a damaged mirror when it is made anew."""
+"""Refs copied one by one from a damaged mirror to its replacement."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long git may take and how large the mirror may grow."""
+    """Time limits for git and size limits of the mirror."""
 
     local: timedelta = timedelta(seconds=60)  # reading and writing objects: seconds even for 100,000 files
-    remote: timedelta = timedelta(seconds=120)  # fetch and push: a first clone of a large repository fits in
-    upkeep: timedelta = timedelta(minutes=15)  # a whole repack of the largest repository on a slow disk
-    packs: int = 64  # each fetch or commit adds one; more make every git process slower to start
-    operations: int = 2000  # between whole repacks: about a day of work, a few seconds of repacking
-    retry_refused: int = 20  # fetches before a refused branch is downloaded again: a bad branch stays cheap
-    doubts: int = 20  # fetches between two looks at whether the mirror is sound: it is read as a whole
+    # Fetch and push: enough for a first clone of a large repository.
+    remote: timedelta = timedelta(seconds=120)
+    upkeep: timedelta = timedelta(minutes=15)  # a full repack of the largest repository on a slow disk
+    packs: int = 64  # each fetch or commit adds one; many packs slow down every git process
+    operations: int = 2000  # between full repacks: about a day of work, a few seconds of repacking
+    # Fetches before a refused branch is downloaded again, so that a bad branch costs little.
+    retry_refused: int = 20
+    doubts: int = 20  # fetches between two integrity checks, which read the whole mirror
 
 
 class Mirror:
@@ -74,10 +77,8 @@ class Mirror:
         self.path = path.expanduser().resolve()
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         if any(self.path.iterdir()) and not (self.path / _OWNER_FILE).exists():
-            # What is torn is emptied below; that must never meet a folder with something else in it.
-            raise UserError(
-                f"{self.path} is not empty and no mirror of ours; give an empty folder", "NotAMirror"
-            )
+            # Damaged mirrors are emptied below; that must never affect a folder with other content.
+            raise UserError(f"{self.path} is not empty and not a mirror; give an empty folder", "NotAMirror")
         self._owner: int | None = _own(self.path)
         try:
             _remove_leftovers(self.path)
@@ -87,7 +88,7 @@ class Mirror:
             self._limits = limits
             self._address, self._credentials = address, credentials
             self.mended: list[str] = []
-            """What was made anew, a sentence each; whoever tells it takes it out."""
+            """What was repaired, a sentence each; cleared by the caller that reports it."""
             self.refs = self._opened(address)
         except BaseException:
             self.close()
@@ -104,18 +105,18 @@ class Mirror:
         except Fault as error:
             log.warning("mirror remade path=%s error=%s", self.path, error)
             self.mended.append(_told(self.path, str(error)))
-        # A torn file after a power cut must not need a person: all that counts here is at the remote.
+        # A file truncated by a power failure must not need a person: everything important is at the remote.
         _empty(self.path)
         return self._open(address)
 
     def damage(self) -> str:
-        """What is wrong with the mirror that a fresh one would not have; empty: nothing. Reads all of it."""
+        """What is wrong with the mirror, other than in a new one; empty: nothing. Reads all of it."""
         return damage(self.path, self.git, self._address.url, self._local_s)
 
     def remake(self, bring: Callable[[Git], bool], why: str) -> bool:
-        """Make the mirror anew beside this one; False: `bring` could not fill it, and this one stays.
+        """Creates a new mirror beside this one; False: `bring` could not fill it, and this one stays.
 
-        The branches' tips that the remote does not give again, and what was remembered, are saved where they can be.
+        Branch heads that the remote no longer provides, and remembered commits, are copied if possible.
         """
         fresh = self.path / _FRESH
         shutil.rmtree(fresh, ignore_errors=True)
@@ -149,8 +150,8 @@ class Mirror:
         return True
 
     def _save(self, fresh: Path, git: Git) -> None:
-        """Bring from the old mirror what the remote does not give; what is damaged there does not pass git's check."""
-        for name in ("config", "HEAD"):  # without them git reads nothing there
+        """Copies from the old mirror what the remote does not provide; damaged objects fail git's check."""
+        for name in ("config", "HEAD"):  # without them git cannot read it
             shutil.copyfile(fresh / name, self.path / name)
         there = git.check(["for-each-ref", "--format=%(refname)"], self._local_s).decode().split()
         done = self.git.run(["for-each-ref", "--format=%(refname)", TRACKING, _SEEN], self._local_s)
@@ -165,13 +166,13 @@ class Mirror:
         config = self.path / "config"
         if config.exists() and not config.read_bytes().endswith(b"\n"):
             raise Fault(
-                "its configuration is cut", "CorruptObjects"
-            )  # half an address would be another remote's
+                "its configuration is truncated", "CorruptObjects"
+            )  # half an address would be a different remote
         with _git_python() as python:
             try:
                 refs = _read(python.Repo(self.path, expand_vars=False), address)
             except (AssertionError, OSError, ValueError, ConfigError, python.GitError) as error:
-                # GitPython has no one error for a file that is torn; all of these were seen.
+                # GitPython has no single error for a damaged file; all of these have been seen.
                 raise Fault(f"unreadable: {type(error).__name__} {error}", "CorruptObjects") from error
         question = "".join(f"{oid}\n" for oid in refs.values()).encode()
         if b" missing\n" in self._local("cat-file", "--batch-check", given=question):
@@ -186,32 +187,32 @@ class Mirror:
         return self._limits.local.total_seconds()
 
     def next_draft(self) -> str:
-        """The ref for the next draft; it keeps the draft from being dropped, until some drafts later."""
+        """The ref for the next draft; it keeps the draft until some drafts later."""
         self._slot = (self._slot + 1) % _DRAFTS_KEPT
         return f"{_DRAFTS}{self._slot}"
 
     def wrote(self, ref: str, oid: str) -> None:
-        """Note a draft, which is one more pack."""
+        """Records a draft, which is one more pack."""
         self._drafts[ref] = oid
         self.grew()
 
     def landed(self, oid: str) -> None:
-        """Note that a branch holds the draft now, so that its own ref may go."""
+        """Records that a branch contains the draft, so that its own ref can go."""
         self._drafts = {ref: draft for ref, draft in self._drafts.items() if draft != oid}
 
     def remember(self, branch: str, oid: str) -> None:
-        """Have a ref of our own lead to that commit. A loose ref is a file, and nobody else writes here."""
+        """Creates a ref of our own to that commit. A loose ref is a file, and only this process writes here."""
         place = self.path / _SEEN / branch
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
-            draft = place.with_name(place.name + ".lock")  # a name that no ref has
+            draft = place.with_name(place.name + ".lock")  # a name that no ref can have
             draft.write_text(f"{oid}\n", encoding="ascii")
             draft.replace(place)
-        except OSError as error:  # a full disk: what was remembered before still is
+        except OSError as error:  # a full disk: the previous commit is still remembered
             log.warning("branch not remembered branch=%s error=%s", branch, error)
 
     def remembered(self, branch: str) -> str | None:
-        """What was remembered last of that branch; None: nothing, or it cannot be read."""
+        """The remembered commit of that branch; None: none, or unreadable."""
         with contextlib.suppress(OSError, UnicodeDecodeError):
             text = (self.path / _SEEN / branch).read_text(encoding="ascii")
             return text.strip() if _OID.fullmatch(text) else None
@@ -220,18 +221,18 @@ class Mirror:
         return oid.strip() if found.code == 0 and _OID.fullmatch(oid) else None
 
     def grew(self) -> None:
-        """Count one more pack."""
+        """Counts one more pack."""
         self._packs += 1
         self._operations += 1
 
     def lost_a_history(self) -> None:
-        """Note that a branch was re-rooted: what it had is worth dropping at once."""
+        """Records that a branch was re-rooted: its old history should be dropped soon."""
         self._replaced = True
 
     def tend(self, *, hurried: bool) -> bool:
-        """Keep the mirror small when it is time to; True when packs were replaced. Mostly costs nothing.
+        """Keeps the mirror small when due; True if packs were replaced. Usually costs nothing.
 
-        In a hurry, which is between a decision and its carrying out, it waits until twice as much has gathered.
+        `hurried` (between a decision and its execution) waits until twice as much has accumulated.
         """
         patience = 2 if hurried else 1
         many = self._packs >= self._limits.packs * patience
@@ -240,30 +241,30 @@ class Mirror:
         )
         if not whole and not many:
             return False
-        self._packs = 0  # where it fails it is tried again after as many more
+        self._packs = 0  # after a failure it is retried after as many more
         if whole:
             self._operations, self._replaced = self._operations // 2, False
             self._repack_all()
         else:
-            # Only as many small packs as keep the sizes doubling are joined: large ones are left alone.
+            # Joins only as many small packs as keep the sizes doubling: large ones are left alone.
             self._upkeep("repack", "--quiet", "-d", "--geometric=2")
         return True
 
     def _repack_all(self) -> None:
-        # Drafts that landed would keep a history alive that a re-root has just left behind.
+        # Landed drafts would keep the history alive that a re-root has just dropped.
         slots = (f"{_DRAFTS}{slot}" for slot in range(_DRAFTS_KEPT))
         stale = "".join(f"delete {ref}\n" for ref in slots if ref not in self._drafts)
         self._upkeep("update-ref", "--stdin", given=stale.encode())
         self._upkeep("pack-refs", "--all")
-        # Unreachable objects go at once: nothing else writes here, and drafts are held by refs.
+        # Unreachable objects go at once: only this process writes here, and drafts have refs.
         self._upkeep("repack", "--quiet", "-a", "-d", "-l")
         self._upkeep("prune", "--expire=now")
         self._operations = 0
 
     def sweep(self) -> bool:
-        """Remove what a call that failed or was ended left: half a pack, a lock. True: there was something.
+        """Removes remains of a failed or killed call: half a pack, a lock. True: there were some.
 
-        Only while no other call writes: whoever asks has the store's lock.
+        Only while no other call writes: the caller holds the store's lock.
         """
         return _remove_leftovers(self.path)
 
@@ -271,7 +272,7 @@ class Mirror:
         self.git.check(args, self._limits.upkeep.total_seconds(), given)
 
     def close(self) -> None:
-        """Let another process own the mirror; may be called again."""
+        """Releases the mirror for other processes; may be called again."""
         owner, self._owner = self._owner, None
         if owner is not None:
             os.close(owner)
@@ -290,11 +291,11 @@ def _own(path: Path) -> int:
 
 
 def _told(path: Path, why: str) -> str:
-    return f"the mirror {path} was damaged ({why}) and was made anew; look at its disk"
+    return f"the mirror {path} was damaged ({why}) and was created again; check its disk"
 
 
 def _remove_leftovers(path: Path) -> bool:
-    # No ref can end in .lock, but a branch may well be called tmp_x: those are looked for among objects only.
+    # No ref ends in .lock, but a branch may be called tmp_x: that prefix is only searched among objects.
     temporary = (path / "objects").rglob("tmp_*")
     strange = (path / name for name in _NEVER_OURS if (path / name).exists())
     halves = (*path.rglob("*.lock"), *path.glob("fast_import_crash_*"), *path.glob(_FRESH), *temporary)
@@ -329,13 +330,13 @@ def _git_python() -> Iterator[ModuleType]:
 
 
 def _read(repository: git.Repo, address: Address) -> dict[str, str]:
-    """Set the mirror up for the remote, and give its branches."""
+    """Configures the mirror for the remote, and returns its branches."""
     if _configured_url(repository) not in (None, address.url):
-        text = f"{repository.git_dir} mirrors another remote; give an empty folder, or remove this one"
+        text = f"{repository.git_dir} mirrors a different remote; give an empty folder, or remove this one"
         raise UserError(text, "MirrorInUse")
     _configure(repository, address)
     paths = sorted(ref.path for ref in repository.refs if ref.path.startswith(TRACKING))
-    # Read from the ref files: asking for a ref's object would start a git of GitPython's own.
+    # Read from the ref files: GitPython's object access would start a git process of its own.
     read = repository.head.dereference_recursive
     return {path.removeprefix(TRACKING): read(repository, path) for path in paths}
 

@@ -1,7 +1,7 @@
-"""Whether a mirror is as git wrote it: every file of it that a fault could have met, and everything that refs lead to.
+"""Checks a mirror's integrity: every file that a fault could have damaged, and everything that refs point to.
 
-Only what a fresh mirror would not have counts: nothing here is about what a remote has or says. Costs one read of the
-mirror's files and one walk over its objects; it is asked when something failed.
+Only damage that a new mirror would not have counts: the remote's content is not checked. Reads the mirror's
+files once and walks its objects once; it runs when something failed.
 
 Held by tests/reconciler/store/git/test_mirror_repair.py.
 """
@@ -18,11 +18,11 @@ from reconciler.store.git.git_process import TIMED_OUT, Git
 _HASH_BYTES = 20
 _CHUNK = 1 << 20
 _LARGEST_LOOSE = 64 << 20
-"""Bytes of a loose object that is unpacked to be looked at."""
+"""Largest loose object that is unpacked for the check."""
 
 
 def damage(folder: Path, git: Git, url: str, limit_s: float) -> str:
-    """The first thing that is wrong, for people; empty: nothing is."""
+    """The first problem, as text; empty: none."""
     try:
         return next(_wrong(folder, git, url, limit_s), "")
     except OSError as error:
@@ -43,11 +43,11 @@ def _wrong(folder: Path, git: Git, url: str, limit_s: float) -> Iterator[str]:
 def _settings(git: Git, url: str, limit_s: float) -> Iterator[str]:
     done = git.run(["config", "--local", "--get", "remote.origin.url"], limit_s)
     if done.code != TIMED_OUT and done.output.decode("utf-8", "replace").strip() != url:
-        yield f"its configuration does not name the remote ({done.error or 'it is cut'})"
+        yield f"its configuration does not name the remote ({done.error or 'it is truncated'})"
 
 
 def _pack(file: Path) -> Iterator[str]:
-    """A pack and what lies beside it end with a hash of all before; an index has its pack's too."""
+    """A pack and its companion files end with a hash of their content; an index also has its pack's."""
     if file.suffix not in {".pack", ".idx", ".rev"}:
         return
     if not (end := _end(file)):
@@ -55,13 +55,13 @@ def _pack(file: Path) -> Iterator[str]:
     elif file.suffix == ".idx":
         pack = file.with_suffix(".pack")
         if not pack.exists() or _tail(pack, _HASH_BYTES) != end[:-_HASH_BYTES]:
-            yield f"{file.name} is not of its pack"
+            yield f"{file.name} does not match its pack"
     elif file.suffix == ".pack" and not file.with_suffix(".idx").exists():
         yield f"{file.name} has no index"
 
 
 def _end(file: Path) -> bytes:
-    """The last two hashes of a file; empty: the last one is not that of all before."""
+    """The last two hashes of a file; empty if the last one does not match the content."""
     if file.stat().st_size < 2 * _HASH_BYTES:
         return b""
     left, total = file.stat().st_size - _HASH_BYTES, hashlib.sha1(usedforsecurity=False)
@@ -80,7 +80,7 @@ def _tail(file: Path, count: int) -> bytes:
 
 
 def _is_whole(file: Path) -> bool:
-    """A loose object is what its name says; what is no object is none of ours to judge."""
+    """A loose object must match its name; other files are not judged."""
     oid = file.parent.name + file.name
     if len(oid) != 2 * _HASH_BYTES:
         return True
@@ -92,10 +92,10 @@ def _is_whole(file: Path) -> bool:
 
 
 def _reachable(git: Git, limit_s: float) -> Iterator[str]:
-    """Every ref can be read, and everything that they lead to is there."""
+    """Every ref is readable, and everything reachable exists."""
     done = git.run(["for-each-ref", "--format=%(refname)"], limit_s)
     if done.code not in (0, TIMED_OUT) or "broken ref" in done.error:
         yield f"its refs cannot be read ({done.error})"
     done = git.run(["rev-list", "--objects", "--all", "--quiet"], limit_s)
     if done.code not in (0, TIMED_OUT):
-        yield f"what its refs lead to is not all there ({done.error})"
+        yield f"some objects that its refs point to are missing ({done.error})"

@@ -1,12 +1,12 @@
-"""Open a remote with what its credentials' files say now.
+"""Opens a remote with the current content of its credential files.
 
-A file is read when git talks to the remote, each time anew, so that a rotated Secret counts from the next call on;
-what is in it is never kept:
+A file is read each time git talks to the remote, so that a rotated Secret counts from the next call on; its
+content is never kept:
 
-* a password goes from its file through a credential helper's pipe to git, for the remote's own host alone; it stands
-  in no argument list and in no environment. Over http it is refused;
-* a key is read by ssh itself, in a closed world: no agent, no configuration, no other key, no question to anybody,
-  and no server whose key is not in `known_hosts`.
+  * a password goes from its file through a credential helper's pipe to git, for the remote's own host only; it
+    is in no argument list and no environment. Over http it is refused;
+  * a key is read by ssh itself, isolated: no agent, no configuration, no other key, no prompt, and no server
+    whose key is not in `known_hosts`.
 
 Held by tests/reconciler/store/test_credentials.py against real servers.
 """
@@ -27,17 +27,17 @@ from reconciler.store.git.remote_address import Address, longest_first
 from schemas.errors import UserError
 
 REASON = "BadCredentials"
-DEFAULT_USER = "git"  # forges that take tokens take any name beside them
+DEFAULT_USER = "git"  # forges that take tokens accept any user name with them
 
-_MOST_BYTES = 1 << 20  # of any of the files; the largest, a bundle of authorities, has a quarter of that
+_MOST_BYTES = 1 << 20  # per file; the largest, a CA bundle, has a quarter of that
 _HELPER = (
     '!f() { test "$1" = get || return 0; '
     'printf "username=%s\\n" "$EGS_GIT_USER"; printf "password=%s\\n" "$(cat "$EGS_GIT_PASSWORD_FILE")"; }; f'
 )
-"""Answers git with what the file says at that moment; `printf` is a word of the shell, so no process has arguments."""
+"""Gives git the file's current content; `printf` is a shell builtin, so no process gets it as an argument."""
 
 _SSH_OPTIONS = (
-    "BatchMode=yes",  # a passphrase or a question would wait for a person who is not there
+    "BatchMode=yes",  # a prompt would wait for a person who is not there
     "IdentitiesOnly=yes",
     "IdentityAgent=none",
     "StrictHostKeyChecking=yes",
@@ -51,7 +51,9 @@ _SSH_OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """How one call of git gets in: arguments before the command, variables, and what no text may hold."""
+    """How one call of git authenticates: arguments before the command, variables, and secrets to remove from
+    texts.
+    """
 
     arguments: tuple[str, ...] = ()
     variables: tuple[tuple[str, str], ...] = ()
@@ -62,11 +64,11 @@ class Opening:
 
 
 def opening(address: Address, credentials: Credentials) -> Opening:
-    """Read the files now. UserError `BadCredentials` says which is missing or wrong, never what is in it."""
+    """Reads the files now. UserError `BadCredentials` says which is missing or wrong, never its content."""
     if address.protocol == "file":
         return Opening()
     if credentials.folder is not None and not credentials.folder.is_dir():
-        raise _bad(f"{credentials.folder} is no folder; name the folder that holds the credentials")
+        raise _bad(f"{credentials.folder} is not a folder; give the folder that contains the credentials")
     return _ssh(credentials) if address.protocol == "ssh" else _web(address, credentials)
 
 
@@ -78,20 +80,20 @@ def _web(address: Address, credentials: Credentials) -> Opening:
     password = credentials.file("password")
     if password is not None:
         if address.has_password:
-            raise _bad(f"the URL holds a password and {password} another; take the one in the URL out")
+            raise _bad(f"the URL has a password and {password} another; remove the one in the URL")
         if address.protocol != "https":
-            raise _bad("a password file opens https:// only: over http:// everybody on the way could read it")
+            raise _bad("a password file is used with https:// only: over http:// it could be intercepted")
         user, secret = _user(address, credentials), _one_line(password)
         if not user.isprintable():
-            raise _bad("the name in the URL holds control characters; write it anew")
+            raise _bad("the user name in the URL has control characters; correct it")
         parts = urlsplit(address.url)
-        # For this host alone: whatever else git is led to gets no answer.
+        # For this host only: other hosts that git is sent to get no answer.
         arguments += ["-c", f"credential.{parts.scheme}://{parts.netloc}.helper={_HELPER}"]
         variables = [("EGS_GIT_USER", user), ("EGS_GIT_PASSWORD_FILE", str(password))]
         token = base64.b64encode(f"{user}:{secret}".encode()).decode()
         secrets = longest_first(*secrets, secret, token)
     if password is not None or address.header is not None:
-        # A redirect would carry the login to wherever the server points.
+        # A redirect would send the login wherever the server points.
         arguments += ["-c", "http.followRedirects=false"]
     return Opening(tuple(arguments), tuple(variables), secrets)
 
@@ -101,7 +103,7 @@ def _trust(credentials: Credentials) -> tuple[str, ...]:
     if ca is None:
         return ()
     if "BEGIN CERTIFICATE" not in _text(ca):
-        raise _bad(f"{ca} holds no certificate; give the authority's certificate as PEM")
+        raise _bad(f"{ca} contains no certificate; give the authority's certificate as PEM")
     return ("-c", f"http.sslCAInfo={ca}")
 
 
@@ -121,10 +123,10 @@ def _user(address: Address, credentials: Credentials) -> str:
 
 
 def _one_line(file: Path) -> str:
-    """The content without its last line end; a second line would be an order to git."""
+    """The content without its final line end; a second line would be a command to git."""
     text = _text(file).rstrip("\n")
     if not text or not text.isprintable():
-        raise _bad(f"{file} must hold one line of plain text; write it anew, without a carriage return")
+        raise _bad(f"{file} must contain one line of plain text, without a carriage return")
     return text
 
 
@@ -136,13 +138,13 @@ def _ssh(credentials: Credentials) -> Opening:
     if key is None:
         raise _bad(
             f"ssh needs a private key; put it into the folder of credentials as {IN_FOLDER['ssh_key']}, "
-            f"or name its file in {VARIABLES['ssh_key']}"
+            f"or set its path in {VARIABLES['ssh_key']}"
         )
     if hosts is None:
         raise _bad(
-            "ssh needs the server's host key, or anybody could pass for the server; put the output of "
-            f"`ssh-keyscan HOST`, once compared with what the server's owner published, into the credentials "
-            f"folder as {IN_FOLDER['known_hosts']}, or name its file in {VARIABLES['known_hosts']}"
+            "ssh needs the server's host key, or any server could impersonate it; put the output of "
+            f"`ssh-keyscan HOST`, after comparing it with what the server's owner published, into the credentials "
+            f"folder as {IN_FOLDER['known_hosts']}, or set its path in {VARIABLES['known_hosts']}"
         )
     _check_key(key)
     _text(hosts)
@@ -159,17 +161,15 @@ def _ssh(credentials: Credentials) -> Opening:
 
 def _check_key(key: Path) -> None:
     if "PRIVATE KEY" not in _text(key):
-        raise _bad(
-            f"{key} holds no private key; give the file that `ssh-keygen` wrote, not the one ending in .pub"
-        )
+        raise _bad(f"{key} contains no private key; give the file without the suffix .pub")
     about = key.stat()
-    # ssh itself refuses its own user's key when others may read it; its words about that are hard to find.
+    # ssh itself refuses its user's key if others may read it; its message is hard to find.
     if about.st_uid == os.getuid() and stat.S_IMODE(about.st_mode) & 0o077:
-        raise _bad(f"{key} may be read by others; `chmod 600` it (of a Secret: `defaultMode: 0400`)")
+        raise _bad(f"{key} is readable by others; run `chmod 600` (for a Secret: `defaultMode: 0400`)")
 
 
 def _for_ssh(file: Path) -> str:
-    """A path as ssh reads one in an option: % begins a token."""
+    """A path for an ssh option, where % begins a token."""
     if '"' in str(file) or "\\" in str(file):
         raise _bad(f"{file} has a quote or a backslash in its name, which ssh cannot read; rename it")
     return str(file).replace("%", "%%")
@@ -180,7 +180,7 @@ def _text(file: Path) -> str:
         with file.open("rb") as opened:
             content = opened.read(_MOST_BYTES)
     except OSError as error:
-        raise _bad(f"{file} cannot be read: {error.strerror}; check its path and its rights") from error
+        raise _bad(f"{file} cannot be read: {error.strerror}; check its path and its permissions") from error
     return content.decode("utf-8", "replace")
 
 

@@ -1,10 +1,10 @@
-"""Which paths differ between two trees, found by walking both side by side, folder by folder. Pure but for `read`.
+"""The paths that differ between two trees, found by walking both in parallel. Pure except for `read`.
 
-Git's own `diff-tree` and `ls-tree` follow every path there is, and a few kilobytes of objects can make up more paths
-than any memory holds, by naming one folder ten times over, ten deep. This walk reads every folder once a level, passes
-over what both sides have alike, and stops at a bound.
+Git's own `diff-tree` and `ls-tree` visit every path, and a few kilobytes of objects can encode more paths
+than any memory holds, by nesting one folder ten times, ten levels deep. This walk reads every folder once per
+level, skips what both sides share, and stops at a limit.
 
-Held by tests/reconciler/store/git/test_tree_walk.py, beside git's own answer.
+Held by tests/reconciler/store/git/test_tree_walk.py, compared with git's own result.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from reconciler.store.store_port import Entry
 from schemas.errors import Fault
 
 Trees = Callable[[Sequence[str]], Mapping[str, bytes]]
-"""Gives the bytes of trees by id."""
+"""The bytes of trees by id."""
 
 MAX_PATHS = 300_000
-"""Of one answer; above what is looked at in one change of main, which has a sentence of its own."""
+"""Per result; above the limit for one change of main, which has a message of its own."""
 MAX_LETTERS = 64 * 2**20
-"""Of all paths of one answer together."""
+"""For all paths of one result together."""
 _FOLDER = 0o040000
 
 _Folder = dict[bytes, Row]
 _Step = tuple[str, str | None, str | None]
-"""A folder's path with a slash at its end, and the ids of its tree before and after."""
+"""A folder's path with a trailing slash, and the ids of its tree before and after."""
 
 
 def differing(read: Trees, old: str | None, new: str) -> list[Entry]:
-    """Paths that differ between two trees, sorted; from nothing when `old` is None. Costs what differs.
+    """Paths that differ between two trees, sorted; all paths if `old` is None. O(differences).
 
-    Fault `TooManyFiles` beyond the bounds, `CorruptObjects` for what is no tree.
+    Fault `TooManyFiles` beyond the limits, `CorruptObjects` for an invalid tree.
     """
     found: list[Entry] = []
     steps: list[_Step] = [("", old, new)]
@@ -51,7 +51,7 @@ def differing(read: Trees, old: str | None, new: str) -> list[Entry]:
                 found.append(entry)
                 letters += len(entry.path)
             if len(found) + len(below) > MAX_PATHS or letters + len(prefix) > MAX_LETTERS:
-                text = f"more than {MAX_PATHS} paths are not looked at; rewrite the branch without them"
+                text = f"more than {MAX_PATHS} paths are not supported; rewrite the branch without them"
                 raise Fault(text, "TooManyFiles")
         letters += sum(len(step[0]) for step in below)
         steps = below
@@ -70,7 +70,7 @@ def _folders(read: Trees, steps: Sequence[_Step]) -> dict[str | None, _Folder]:
 
 
 def _in_new_folder(prefix: str, folder: _Folder, below: list[_Step]) -> Iterator[Entry]:
-    """As `_in_folder` of one that was not there before."""
+    """As `_in_folder`, for a folder that is new."""
     for entry in map(tree_entry, folder.values()):
         if entry.mode == _FOLDER:
             below.append((f"{prefix}{entry.name}/", None, entry.oid))
@@ -79,7 +79,7 @@ def _in_new_folder(prefix: str, folder: _Folder, below: list[_Step]) -> Iterator
 
 
 def _in_folder(prefix: str, before: _Folder, after: _Folder, below: list[_Step]) -> Iterator[Entry]:
-    """What differs among the files of one folder; the folders in it that differ are added to `below`."""
+    """The differing files of one folder; differing subfolders are added to `below`."""
     for name in {name for name, _ in before.items() ^ after.items()}:
         old, new = (None if row is None else tree_entry(row) for row in (before.get(name), after.get(name)))
         path = prefix + (old or new).name  # type: ignore[union-attr]  # one of both is there

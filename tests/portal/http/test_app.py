@@ -51,7 +51,11 @@ def error_of(answer: httpx.Response) -> tuple[int, str]:
 def test_health(site: Site) -> None:
     """Alive and ready are two things: a view that is older than three polls is not ready, and says since when."""
     with site.client(None) as client:
-        assert client.get("/healthz").json() == {"ok": True, "reason": "Alive", "message": "it answers"}
+        assert client.get("/healthz").json() == {
+            "ok": True,
+            "reason": "Alive",
+            "message": "the portal answers",
+        }
         assert client.get("/readyz").json()["reason"] == "Reading"
         site.silent_s = 16
         answer = client.get("/readyz")
@@ -102,7 +106,7 @@ def test_errors_are_envelopes(site: Site) -> None:
         assert error_of(secret) == (422, "BadParameters")
         assert "hunter2" not in secret.text
         unknown = client.post("/api/v1/gpr", json={"sliceName": "vision", "surprise": 1})
-        assert "surprise: there is no such field here" in unknown.json()["message"]
+        assert "surprise: there is no such field;" in unknown.json()["message"]
     with site.client(None) as client:
         assert error_of(client.get(GPR)) == (401, "Unauthenticated")
 

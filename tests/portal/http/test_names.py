@@ -29,7 +29,7 @@ def test_a_name_that_cannot_be_one_is_refused_with_one_that_can(text, near):
     assert caught.value.status == 422
     assert caught.value.reason == "BadParameters"
     assert str(caught.value).startswith("workspaceName: ")
-    assert f"{near} would do" in str(caught.value)
+    assert f"{near} would be valid" in str(caught.value)
 
 
 def test_of_a_name_without_any_letter_nothing_is_proposed():

@@ -38,28 +38,28 @@ class Wanted(BaseModel):
 
 
 TABLE: tuple[tuple[dict[str, Any], str], ...] = (
-    ({"surprise": "hunter2"}, "surprise: there is no such field here; leave it out, or mend its name"),
-    ({"inner": {}}, "inner.size: it is missing; give it"),
-    ({"inner": "hunter2"}, "inner: this has to be an object"),
-    ({"name": 7}, "name: this has to be a text"),
-    ({"name": "a"}, "name: this has to have at least 2 characters"),
-    ({"name": "hunter2"}, "name: this has to have at most 4 characters"),
-    ({"name": "A7"}, "name: this has to match ^[a-z]+$"),
+    ({"surprise": "hunter2"}, "surprise: there is no such field; leave it out, or correct its name"),
+    ({"inner": {}}, "inner.size: this field is required"),
+    ({"inner": "hunter2"}, "inner: this must be an object"),
+    ({"name": 7}, "name: this must be a text"),
+    ({"name": "a"}, "name: this must have at least 2 characters"),
+    ({"name": "hunter2"}, "name: this must have at most 4 characters"),
+    ({"name": "A7"}, "name: this must match ^[a-z]+$"),
     ({"name": "no"}, "body: name something else"),
-    ({"count": 0}, "count: this has to be at least 1"),
-    ({"count": 10}, "count: this has to be at most 9"),
-    ({"count": "hunter2"}, "count: this has to be a whole number"),
-    ({"count": 1.5}, "count: this has to be a whole number"),
-    ({"count": []}, "count: this has to be a whole number"),
-    ({"share": 0}, "share: this has to be more than 0.0"),
-    ({"share": 1}, "share: this has to be less than 1.0"),
-    ({"share": "hunter2"}, "share: this has to be a number"),
-    ({"start": "hunter2"}, "start: this has to be 'asap' or 'window'"),
-    ({"ends": "hunter2"}, "ends: this has to be true or false"),
-    ({"clusters": "hunter2"}, "clusters: this has to be a list"),
-    ({"clusters": []}, "clusters: this has to have at least 1 item"),
-    ({"clusters": ["a", "b"]}, "clusters: this has to have at most 1 item"),
-    ({"parameters": "hunter2"}, "parameters: this has to be an object"),
+    ({"count": 0}, "count: this must be at least 1"),
+    ({"count": 10}, "count: this must be at most 9"),
+    ({"count": "hunter2"}, "count: this must be a whole number"),
+    ({"count": 1.5}, "count: this must be a whole number"),
+    ({"count": []}, "count: this must be a whole number"),
+    ({"share": 0}, "share: this must be more than 0.0"),
+    ({"share": 1}, "share: this must be less than 1.0"),
+    ({"share": "hunter2"}, "share: this must be a number"),
+    ({"start": "hunter2"}, "start: this must be 'asap' or 'window'"),
+    ({"ends": "hunter2"}, "ends: this must be true or false"),
+    ({"clusters": "hunter2"}, "clusters: this must be a list"),
+    ({"clusters": []}, "clusters: this must have at least 1 item"),
+    ({"clusters": ["a", "b"]}, "clusters: this must have at most 1 item"),
+    ({"parameters": "hunter2"}, "parameters: this must be an object"),
 )
 
 
@@ -76,4 +76,4 @@ def test_a_body_that_is_no_json() -> None:
     with pytest.raises(ValidationError) as caught:
         Wanted.model_validate_json("{")
     (error,) = caught.value.errors()
-    assert mistake({**error, "loc": ("body", 1)}) == "1: this is no JSON"
+    assert mistake({**error, "loc": ("body", 1)}) == "1: this is not valid JSON"

@@ -360,5 +360,5 @@ def test_a_provider_that_calls_itself_otherwise_is_not_believed(tmp_path: Path, 
     with site.client(None) as client:
         answer = client.get(f"{AUTH}/login", follow_redirects=False)
         assert key_error(answer) == (503, "Unavailable")
-        assert "calls itself otherwise" in answer.json()["message"]
+        assert "states another issuer" in answer.json()["message"]
     site.close()

@@ -96,11 +96,11 @@ def test_the_vendors_words_mean(given_, want):
         pytest.param(
             {"enforceIdleTimeOut": True}, "give idleTimeOutDuration too", id="enforced without a time"
         ),
-        pytest.param({"exitDuration": "soon"}, "exitDuration: soon is no duration", id="no duration"),
+        pytest.param({"exitDuration": "soon"}, "exitDuration: soon is not a duration", id="no duration"),
         pytest.param({"exitDuration": "1h0m30s"}, "whole minutes", id="seconds"),
         pytest.param({"exitDuration": "0m"}, "above zero", id="no time at all"),
-        pytest.param({"gpuShape": "h 100"}, "gpuShape: h 100 will not do", id="no shape"),
-        pytest.param({"gpuSharingMode": "some"}, "gpuSharingMode: some will not do", id="no way of sharing"),
+        pytest.param({"gpuShape": "h 100"}, "gpuShape: h 100 is not valid", id="no shape"),
+        pytest.param({"gpuSharingMode": "some"}, "gpuSharingMode: some is not valid", id="no way of sharing"),
         pytest.param(
             {"enableAutoGpuSelection": True, "gpuShape": "H100-80GB"},
             "leave gpuShape out",
@@ -166,11 +166,11 @@ def refused(answer, status, key):
 
 def test_refusals_of_templates(site, ada):
     refused(ada.post(TEMPLATES, json={"name": "small"}), 409, "GprTemplateAlreadyExists")
-    assert "acme-small would do" in refused(
+    assert "acme-small would be valid" in refused(
         ada.post(TEMPLATES, json={"name": "Acme.small"}), 422, "BadParameters"
     )
     said = refused(ada.post(TEMPLATES, json={"name": "x", "clusterName": "north"}), 422, "BadParameters")
-    assert "there is no cluster north; there are east, west" in said
+    assert "there is no cluster north; choose from east, west" in said
     refused(ada.put(TEMPLATES, json={"name": "none", "priority": 5}), 404, "NotFound")
     refused(ada.delete(TEMPLATES), 422, "BadParameters")
     with site.client("bo-editor") as bo:
@@ -219,7 +219,7 @@ def test_a_binding_says_what_a_workspace_is_offered_and_whether_it_is_there(site
         pytest.param(
             [{**BOUND, "clusterName": "north"}], False, "does not span north", id="a cluster that is not its"
         ),
-        pytest.param([BOUND, BOUND], False, "stands there twice", id="a cluster twice"),
+        pytest.param([BOUND, BOUND], False, "is listed twice", id="a cluster twice"),
         pytest.param([{**BOUND, "templates": ["x"]}], False, "there is no template x", id="no such template"),
         pytest.param(
             [{**BOUND, "defaultTemplateName": "x"}],

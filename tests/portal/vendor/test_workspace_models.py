@@ -62,7 +62,7 @@ def test_anybody_elses_workspace_waits_for_an_admin(site, ada):
         answer = bo.post(
             PATH, json={"workspaceName": "mine", "clusters": ["east"], "description": "a try"}
         ).json()
-        assert answer["message"] == "workspace mine is asked for; an admin's merge makes it"
+        assert answer["message"] == "workspace mine is requested; it is made when an admin merges it"
         branch = answer["data"]["change"]["branch"]
         assert site.main("requests/mine.yaml") is None
         assert "bo@example.com" in repos.git(site.repo, "show", f"{branch}:requests/mine.yaml")
@@ -78,21 +78,21 @@ def test_anybody_elses_workspace_waits_for_an_admin(site, ada):
     ("change", "sentence"),
     [
         pytest.param(
-            {"workspaceName": "Acme.Vision"}, "acme-vision would do", id="a name of the vendor's alone"
+            {"workspaceName": "Acme.Vision"}, "acme-vision would be valid", id="a name of the vendor's alone"
         ),
-        pytest.param({"namespaces": ["Dev"]}, "namespaces: Dev can be no name here", id="no namespace"),
+        pytest.param({"namespaces": ["Dev"]}, "namespaces: Dev is not a valid name", id="no namespace"),
         pytest.param(
             {"namespaces": ["vision"]},
             "vision of east belongs to another workspace",
             id="a namespace that is taken",
         ),
         pytest.param(
-            {"clusters": ["north"]}, "there is no cluster north; there are east, west", id="no such cluster"
+            {"clusters": ["north"]}, "there is no cluster north; choose from east, west", id="no such cluster"
         ),
-        pytest.param({"clusters": ["east", "east"]}, "east stands there twice", id="a cluster twice"),
+        pytest.param({"clusters": ["east", "east"]}, "east is listed twice", id="a cluster twice"),
         pytest.param({"clusters": []}, "clusters: ", id="no cluster"),
-        pytest.param({"email": "john"}, "email: john is no mail address", id="no address"),
-        pytest.param({"members": ["bo"]}, "members: bo is no mail address", id="no address of a member"),
+        pytest.param({"email": "john"}, "email: john is not a mail address", id="no address"),
+        pytest.param({"members": ["bo"]}, "members: bo is not a mail address", id="no address of a member"),
         pytest.param(
             {"maxClusters": 1, "clusters": ["east", "west"]}, "maxClusters allows 1", id="too many clusters"
         ),
@@ -163,7 +163,7 @@ def test_a_request_for_a_slice_that_counts_is_changed_in_its_own_file(site, ada)
     assert ada.put(PATH, json=body).status_code == 200
     assert site.main("requests/asked.yaml").startswith(head + spec + "  reason: later\n")
     assert ada.get(PATH, params={"workspaceName": "asked"}).json()["data"]["members"] == body["members"]
-    assert "whose requester owns it" in refused(
+    assert "its requester owns it" in refused(
         ada.put(PATH, json={"workspaceName": "asked", "owners": []}), 422
     )
     assert ada.delete(PATH, params={"workspaceName": "asked"}).status_code == 200
@@ -244,7 +244,7 @@ def test_nobody_asks_for_another(site):
     body = {"workspaceName": "mine", "clusters": ["east"]}
     with site.client("bo-owner") as bo:
         for other in ({"email": "cy@example.com"}, {"username": "cy@example.com"}):
-            assert "yours" in refused(bo.post(PATH, json=body | other), 403, "Forbidden")
+            assert "of their own" in refused(bo.post(PATH, json=body | other), 403, "Forbidden")
         assert bo.post(PATH, json=body | {"email": "Bo@example.com"}).status_code == 200
 
 

@@ -124,7 +124,7 @@ def test_what_is_too_old_opens_no_door(tmp_path: Path, poll: timedelta, good_s: 
             assert (answer.status_code, answer.json()["error"]["errorKey"]) == (503, "Unavailable")
             assert answer.headers["Retry-After"] == "5"
             told = (
-                f"does not answer since {START:%Y-%m-%dT%H:%M:%SZ}, for {bad_s} s; the portal's log says why"
+                f"has not answered since {START:%Y-%m-%dT%H:%M:%SZ}, for {bad_s} s; the portal's log says why"
             )
             assert told in answer.json()["message"]
         assert client.get("/readyz").status_code == 503
@@ -147,7 +147,7 @@ def test_a_stream_of_what_is_too_old_ends(site: Site, monkeypatch: pytest.Monkey
 
     first, last = asyncio.run(story())
     assert first == b": keep-alive\n\n"
-    assert b"event: error\ndata: Unavailable: the repository does not answer since" in last
+    assert b"event: error\ndata: Unavailable: the repository has not answered since" in last
 
 
 def test_who_waits_is_woken(site: Site) -> None:

@@ -348,7 +348,7 @@ def test_who_waits_outside_says_so_once() -> None:
     book.cycle()
     (condition,) = book.statuses["a/big"].conditions
     assert condition.type == OUTSIDE
-    assert "it alone takes 16; ask for fewer nodes or less time" in condition.message
+    assert "this request needs 16; ask for fewer nodes or less time" in condition.message
     book.passes(HOUR)
     book.cycle()
     assert book.statuses["a/big"].conditions == (condition,)

@@ -104,7 +104,7 @@ def test_a_flood_is_cut_short_and_what_is_nobodys_is_shown() -> None:
     assert told[-1] == "east: 5 more objects of slice a differ; put right"
     stray = Difference("gone", "Role x/egs", "extra")
     (event,) = drift.after(looked(stray), [], [], at(2))
-    assert event.message.startswith("east: Role x/egs of slice gone should not be there; not repaired")
+    assert event.message.startswith("east: Role x/egs of slice gone should not exist; not repaired")
 
 
 FLEET = Action(Do.ENSURE_FLEET, "east")
@@ -127,7 +127,10 @@ def test_a_node_that_comes_or_leaves_is_no_drift_and_marks_that_it_lost_are() ->
     assert fleet(drift, 4, TAINT) == ["east: Node h100-1 was changed (taint); put right"]
     assert fleet(drift, 5) == []
     assert (
-        fleet(drift, 6, Difference("", "Node h100-1", "extra", "our marks, and no pool of ours has it")) == []
+        fleet(
+            drift, 6, Difference("", "Node h100-1", "extra", "it has our marks but is in none of our pools")
+        )
+        == []
     )
 
 

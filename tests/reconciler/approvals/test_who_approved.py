@@ -97,7 +97,7 @@ def test_a_key_that_is_revoked_counts_no_more_in_the_next_cycle() -> None:
     ignored_decisions = reader.hear(wanted, Facts(START), START).ignored_decisions
     assert ignored_decisions == {
         "a/x": (
-            "the word of ada does not count: it is signed with a key that is not known to be ada@example.com's",
+            "the approval of ada does not count: it is signed with a key that is not registered for ada@example.com",
         )
     }
 
@@ -206,7 +206,9 @@ def test_readers_without_keys_go_by_what_the_controller_found() -> None:
 
 def test_readers_without_keys_are_told_why_a_word_does_not_count() -> None:
     """The controller's own sentence, as long as nothing else changed."""
-    said = "QuotaExceeded: an admin approves it; the word of ada does not count: it is not signed; sign it"
+    said = (
+        "QuotaExceeded: an admin approves it; the approval of ada does not count: it is not signed; sign it"
+    )
     status = GPRStatus(
         phase=Phase.PENDING_APPROVAL,
         reason="NeedsApproval",

@@ -130,4 +130,4 @@ def test_an_offer_says_whether_the_place_is_kept(tmp_path: Path) -> None:
     assert all(kept[field] == (field in {"nodes", "duration"}) for field in kept)
     said = egs("why", "a/mine", "--repo", tmp_path / "f", "--now", NOW).out
     assert "On A100-80GB it would start at 2026-11-21T08:02:00Z" in said
-    assert "; it would queue anew." in said
+    assert "; it would lose its place in the queue." in said

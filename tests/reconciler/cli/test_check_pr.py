@@ -48,7 +48,7 @@ def test_a_good_change_says_when_it_starts(clone: Path) -> None:
     found = check(clone)
     assert found.code == 0, found.err
     assert found.out.startswith("Good to merge: a/train starts at 21 Nov ")
-    assert "nobody waits longer" in found.out
+    assert "no request waits longer" in found.out
     assert "and the queue of 21 Nov" in found.out
 
 

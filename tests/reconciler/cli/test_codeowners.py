@@ -109,7 +109,7 @@ def test_check_says_what_is_not_in_force_until_all_is(forge: fake.Forge) -> None
     first = egs("codeowners", "--check", "--repo", forge.repo, "-o", "json")
     assert first.code == 1
     assert first.json["lacking"][0] == ".github/CODEOWNERS is not there; `egs codeowners --write` makes it"
-    assert "main may be pushed to directly: require pull requests" in first.json["lacking"]
+    assert "main can be pushed to directly: require pull requests" in first.json["lacking"]
     written = egs(
         "codeowners", "--write", "--push", "--repo", forge.repo, "--author", "Ada <ada@example.com>"
     )

@@ -89,7 +89,7 @@ def test_a_rejection_ends_it_with_its_reason(tmp_path: Path) -> None:
         pytest.param(
             ["approve", "a/over", "--author", ADA, "--limit-nodes", "2"],
             1,
-            "less than",
+            "is below what",
             id="too small a limit",
         ),
         pytest.param(
@@ -98,7 +98,7 @@ def test_a_rejection_ends_it_with_its_reason(tmp_path: Path) -> None:
         pytest.param(
             ["approve", "a/over", "--author", ADA, "--not-after", "2020-01-01T00:00:00Z"],
             2,
-            "2020-01-01T00:00:00Z is over already",
+            "2020-01-01T00:00:00Z is in the past",
             id="a time that is over",
         ),
         pytest.param(["approve", "a/none", "--author", ADA], 1, "did you mean a/over", id="no such request"),

@@ -101,7 +101,7 @@ def test_an_edit_that_crosses_the_hand_over_says_what_became_of_it(
     assert _gpr(repo, "edit", KEY, "idleTimeout=0d0h10m").code == 0
     if words[0] in ("priority", "edit"):
         assert _gpr(repo, "restore", KEY).code == 0
-    assert "says what counts already" in _gpr(repo, "restore", KEY).err
+    assert "has the content that counts already" in _gpr(repo, "restore", KEY).err
     assert _gpr(repo, "release", KEY).code == 0
 
 

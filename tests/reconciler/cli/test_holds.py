@@ -32,7 +32,7 @@ def test_a_new_request_that_is_held_is_not_gone_for_its_author(verified: Verifie
     verified.run(minutes(3))
     said, oid = why("a/hers"), git(verified.repo, "rev-parse", "main")[:12]
     assert f"commit {oid}, rule NobodyStandsBehindIt" in said or f"commit {oid}, rule NotAMember" in said
-    assert "nothing of it counts" in said
+    assert "it does not count, and the request is not planned" in said
     described = egs("describe", "gpr", "a/hers", "-o", "json").json
     assert (described["held"]["commit"][:12], described["held"]["counts"]) == (oid, False)
     assert "a/hers" in egs("get", "gprs").err
@@ -45,11 +45,11 @@ def test_an_edit_that_is_held_leaves_the_request_as_it_was(verified: Verified) -
     verified.run(minutes(5))
     said = why("a/mine")
     assert "An edit of its file is held" in said
-    assert "the request itself goes on as it was accepted" in said
+    assert "the request itself continues as it was accepted" in said
     assert said.count("NobodyStandsBehindIt") == 1
     commit(verified.repo, {"slices/a/gprs/mine.yaml": None})
     verified.run(minutes(6))
-    assert "Deleting its file is held" in why("a/mine")
+    assert "The deletion of its file is held" in why("a/mine")
 
 
 def test_held_changes_are_problems_with_commit_and_rule(verified: Verified) -> None:
@@ -93,9 +93,7 @@ def test_who_waits_for_an_admin_hears_numbers_and_names(verified: Verified) -> N
     verified.run(minutes(3))
     said = why("a/mine")
     assert "may hold 2 per request" in said
-    assert (
-        "Who may approve it, but nobody what they wrote themselves: ada; `egs approve a/mine` does." in said
-    )
+    assert "ada may approve it (nobody approves their own request), with `egs approve a/mine`." in said
     assert "QuotaExceeded" not in said
 
 
@@ -140,4 +138,4 @@ def test_why_tells_of_words_that_do_not_count(verified: Verified) -> None:
     verified.run(minutes(4))
     said = why("a/mine")
     assert "hold 1 without approval" in said
-    assert "\nthe word of ada does not count" in said
+    assert "\nthe approval of ada does not count" in said

@@ -115,7 +115,7 @@ def test_revoking_does_not_wait_where_changes_are_pull_requests(tmp_path: Path) 
     asked = _key(repo, "create", "second", "--role", "Viewer")
     assert (asked.code, tip(repo)) == (0, before)
     assert TEXT.fullmatch(asked.out.rstrip("\n"))
-    assert "once that is on main" in asked.err
+    assert "once the change is on main" in asked.err
     assert _key(repo, "revoke", "nightly").code == 0
     assert tip(repo) != before
 
@@ -123,7 +123,7 @@ def test_revoking_does_not_wait_where_changes_are_pull_requests(tmp_path: Path) 
 def test_the_table_says_what_each_key_is_good_for(tmp_path: Path) -> None:
     repo = repository(tmp_path / "r.git", fleet())
     empty = egs("key", "list", "--repo", repo)
-    assert (empty.out, "there is no key" in empty.err) == ("", True)
+    assert (empty.out, "there are no keys" in empty.err) == ("", True)
     _made(repo, "--expires", "never")
     head, row = egs("key", "list", "--repo", repo).out.splitlines()
     assert head.split() == ["NAME", "STATE", "EMAIL", "ROLE", "SLICES", "UNTIL", "DESCRIPTION"]
@@ -133,7 +133,7 @@ def test_the_table_says_what_each_key_is_good_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "code", "said"),
     [
-        pytest.param(("create", "No", "--role", "Editor"), 2, "is no name", id="a name that is none"),
+        pytest.param(("create", "No", "--role", "Editor"), 2, "is not a valid name", id="a name that is none"),
         pytest.param(("create", "x", "--role", "Admin"), 2, "Admin", id="a role that is none"),
         pytest.param(("create", "x", "--role", "Editor", "--slice", "zz"), 1, "there is no slice zz", id="a slice"),
         pytest.param(("create", "x", "--role", "Editor", "--expires", "soon"), 2, "--expires soon", id="an end"),
@@ -194,7 +194,7 @@ def test_a_slice_that_a_key_names_is_not_deleted_under_it(tmp_path: Path) -> Non
             ("--role", "Viewer", "--slice", "a", "--for", "ada@example.com"), "is an admin", id="an admin's"
         ),
         pytest.param(
-            ("--role", "Owner", "--for", "robot@example.com"), "by robot@example.com themselves", id="Owner"
+            ("--role", "Owner", "--for", "robot@example.com"), "only robot@example.com can create", id="Owner"
         ),
     ],
 )

@@ -186,7 +186,7 @@ def test_nobodys_own_kubeconfig_is_written_over_or_mistaken(repo, tmp_path):
     assert "your own kubeconfig" in answer.err
     answer = ask(repo, "--cluster", "real", "--kubeconfig", own)
     assert answer.code == 1
-    assert "is itself a kubeconfig of `egs`" in answer.err
+    assert "was made by `egs`" in answer.err
 
 
 def test_several_kubeconfigs_at_once_are_not_guessed_from(repo, monkeypatch):

@@ -21,7 +21,7 @@ from tests.reconciler.cli.rig import (
 from tests.support.repos import tip
 
 ASK = ("--nodes", "1", "--duration", "1h")
-READS = "a duration reads like 0d6h0m, 6h, 90m or 1w, and is above zero"
+READS = "write a duration above zero, like 0d6h0m, 6h, 90m or 1w"
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ READS = "a duration reads like 0d6h0m, 6h, 90m or 1w, and is above zero"
         pytest.param(
             ["create", "A/mine", *ASK],
             2,
-            "A/mine is no name: lower-case letters, digits and '-', at most 63",
+            "A/mine is not a valid name: use lower-case letters, digits and '-', at most 63",
             id="a name that no file may have",
         ),
         *(
@@ -79,7 +79,7 @@ def test_a_wait_names_the_option_too(tmp_path: Path) -> None:
         ("git@host:a/b.git", "ssh needs a private key"),
         ("ssh://git@host/b.git", "ssh needs a private key"),
         ("ssh://bo:hunter22@host/b.git", "without a password"),
-        ("ftp://bo:hunter22@host/b.git", "'ftp' is none of"),
+        ("ftp://bo:hunter22@host/b.git", "'ftp' is not one of"),
     ],
 )
 def test_an_address_that_cannot_be_opened_says_why_without_its_password(repo: str, words: str) -> None:
@@ -90,7 +90,7 @@ def test_an_address_that_cannot_be_opened_says_why_without_its_password(repo: st
 def test_a_folder_that_is_no_repository_says_how_to_begin_one(tmp_path: Path) -> None:
     done = egs("plan", "--repo", tmp_path)
     assert done.code == 1
-    assert "is no repository: it has no project.yaml; name one with --repo" in done.err
+    assert "is not a repository: it has no project.yaml; choose one with --repo" in done.err
 
 
 def test_the_clock_never_runs_behind_the_status(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

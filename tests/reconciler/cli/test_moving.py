@@ -102,7 +102,7 @@ def test_a_dry_run_says_whom_it_moves_and_writes_nothing(tmp_path: Path) -> None
         ("two", "later", "AdminMoved", "a/three"),
     ]
     table = egs("gpr", "move", "--now", AT, "a/three", "--first", "--dry-run", "--repo", repo)
-    assert "nothing is moved yet; 1 file would change, with this effect:" in table.err
+    assert "dry run: 1 file would change, with this effect:" in table.err
     assert "AdminMoved (a/three)" in table.out
 
 
@@ -152,7 +152,7 @@ def test_a_move_is_one_commit_and_the_controller_does_what_was_said(tmp_path: Pa
         pytest.param(["a/three", "--first", "--last"], 2, "one of --first", id="once"),
         pytest.param(["b/one", "--first"], 1, "b/one is first already", id="it is there already"),
         pytest.param(["b/one", "--before", "b/two"], 1, "b/one is there already", id="there"),
-        pytest.param(["a/run", "--first"], 1, "waits for nothing any more", id="it runs"),
+        pytest.param(["a/run", "--first"], 1, "only waiting requests can be moved", id="it runs"),
         pytest.param(["b/one", "--before", "a/run"], 1, "not in the queue", id="the other one runs"),
         pytest.param(["b/one", "--before", "b/one"], 2, "before itself", id="before itself"),
         pytest.param(["b/one", "--before", "b/onee"], 1, "did you mean b/one", id="a name that is near"),
@@ -180,5 +180,5 @@ def test_a_move_passes_nobody_who_stands_higher_for_having_waited(tmp_path: Path
     early = egs(*words, "--now", "2026-11-21T08:12:30Z", "-o", "json")
     assert early.code == 1
     assert "b/one has priority 108 (7 of it for waiting) and a/three has priority 101" in early.err
-    assert "`egs gpr priority a/three 108` comes first" in early.err
+    assert "`egs gpr priority a/three 108` changes the priority first" in early.err
     assert egs(*words, "--now", "2026-11-21T08:13:00Z", "-o", "json").json["moves"] == {"a/three": 1}

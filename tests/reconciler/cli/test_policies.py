@@ -29,7 +29,7 @@ def test_what_breaks_a_policy_since_it_changed_is_listed_with_what_to_do(tmp_pat
     ]
     runs, waits = rows
     assert runs["message"] == (
-        "a/runs is Provisioned and breaks a policy: duration is 0d3h0m but the slice allows at most 0d1h0m"
+        "a/runs is Provisioned and violates a policy: duration is 0d3h0m but the slice allows at most 0d1h0m"
     )
     assert "it keeps its terms until 2026-11-21T11:02:00Z" in runs["fix"]
     assert "`egs gpr edit a/waits`" in waits["fix"]
@@ -57,7 +57,7 @@ def test_a_quote_says_that_the_hours_of_the_month_are_taken(tmp_path: Path) -> N
     answer = egs(*asked, "1h", "-o", "json")
     (row,) = answer.json
     assert (row["estimatedStartTime"], row["reason"]) == (None, "LimitExceeded")
-    assert "4 of 2026-11 are left and it takes 8" in answer.err
+    assert "4 are left in 2026-11 and it needs 8" in answer.err
     assert answer.code == 1
 
 
@@ -77,7 +77,7 @@ def test_a_quote_of_a_burst_cluster_says_when_it_is_used_and_at_which_price(tmp_
     files["slices/a/slice.yaml"] = slice_("a", ("east", "cloud"))
     repo = folder(tmp_path / "f", files)
     answer = egs("wait", "--repo", repo, "--now", NOW, "--slice", "a", "--nodes", "1", "--duration", "1h")
-    assert "cloud/h100 is of a burst cluster" in answer.err
+    assert "cloud/h100 is in a burst cluster" in answer.err
     assert "within 0d4h0m, at 4.1 per GPU-hour" in answer.err
 
 

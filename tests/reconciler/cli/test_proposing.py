@@ -86,7 +86,7 @@ def test_a_forge_that_does_not_answer_leaves_the_branch_and_says_where_to_go_on(
     forge.down = 500
     done = create(forge.repo)
     assert done.code == 3
-    assert "the branch requests/a-mine is pushed, and the pull request is not open" in done.err
+    assert "the branch requests/a-mine is pushed, but opening the pull request failed" in done.err
     assert fake.TOKEN not in done.err
     assert git(forge.repo, "rev-parse", "--verify", "requests/a-mine")
 
@@ -121,7 +121,7 @@ def test_a_push_that_is_refused_becomes_a_pull_request(forge: fake.Forge) -> Non
     assert [pull.title for pull in forge.pulls.values()] == ["Release a/mine"]
     wanted = egs("gpr", "release", "a/mine", "--push", "--repo", forge.repo, "--author", BO)
     assert (wanted.code, len(forge.pulls)) == (1, 1)
-    assert "with --pull-request" in wanted.err
+    assert "use --pull-request" in wanted.err
 
 
 def protect(repo: Path) -> None:
@@ -136,7 +136,8 @@ def test_plain_git_gets_a_branch_and_the_next_step(tmp_path: Path) -> None:
     assert done.code == 0, done.err
     assert done.err.splitlines() == [
         "egs: Create a/mine: pushed as branch requests/a-mine; it counts once it is merged into main",
-        "egs: next: somebody who may merges it: git fetch origin requests/a-mine && git merge --no-ff FETCH_HEAD "
+        "egs: next: a person with the right to merge runs: git fetch origin requests/a-mine && git merge "
+        "--no-ff FETCH_HEAD "
         "&& git push",
     ]
     edited = egs("gpr", "create", "b/x", "--nodes", 1, "--duration", "1h", "--repo", repo, "--author", BO)
@@ -177,7 +178,7 @@ def test_in_a_work_tree_files_are_written_unless_somebody_says_how_to_push(tmp_p
     before = tip(origin)
     done = create(tree)
     assert (done.code, tip(origin), (tree / MINE).exists()) == (0, before, True)
-    assert "--pull-request does it all" in done.err
+    assert "--pull-request does all of this" in done.err
     (tree / MINE).unlink()
     asked = create(tree, "--pull-request")
     assert (asked.code, tip(origin), (tree / MINE).exists()) == (0, before, False), asked.err
@@ -260,7 +261,7 @@ def test_a_key_that_cannot_sign_is_told_and_stops_only_who_wants_signatures_alwa
     before = tip(repo)
     done = create(repo)
     assert done.code == 0
-    assert "the commit goes without a signature" in done.err
+    assert "the commit is not signed" in done.err
     configure(repo, commit_gpgsign="true")
     refused = egs("gpr", "edit", "a/mine", "nodes=2", "--repo", repo, "--author", BO)
     assert (refused.code, tip(repo) != before) == (1, True)

@@ -31,11 +31,11 @@ def test_what_the_rank_reads_is_told_in_the_order_in_which_it_counts(tmp_path: P
     commit(repo, request("a/second", duration="1h", priority=110, move=3))
     control.run(minutes(15))
     said = _place(repo, "a/second", "2026-11-21T09:30:00Z")
-    assert said.startswith("Its place: priority 110; 10 more for having waited, so it counts as 120; ")
+    assert said.startswith("Its place: priority 110; plus 10 for waiting, so it counts as 120; ")
     assert "an admin moved it ahead by 3; " in said
-    assert "had used or held 0 GPU-hours and asked for 80 before it, which counts 80 by now: share 3 " in said
-    assert "(steps of 10 over its weight 2)" in said
-    assert said.endswith("whoever was filed first comes first.")
+    assert "had used or held 0 GPU-hours and asked for 80 before it, which counts as 80 now" in said
+    assert ", in steps of 10 over its weight 2" in said
+    assert said.endswith("the earlier filed comes first).")
     described = egs(
         "describe", "gpr", "a/second", "--repo", repo, "--now", "2026-11-21T09:30:00Z", "-o", "json"
     )
@@ -54,15 +54,15 @@ def test_what_was_displaced_too_often_says_so(tmp_path: Path) -> None:
         commit(repo, filed)
         control.run(minutes(10 * minute + 5))
     said = _place(repo, "a/low", "2026-11-21T08:30:00Z")
-    assert "displaced 1 time and stands at the head of what its band and slice allow, 200; " in said
+    assert "displaced 1 time, so it comes first within its priority band and slice, 200; " in said
 
 
 def test_a_folder_knows_no_time_of_filing(tmp_path: Path) -> None:
     repo = folder(tmp_path / "f", fleet(**request("a/one")))
     assert _place(repo, "a/one", NOW) == (
-        "Its place: priority 101; its slice had used or held 0 GPU-hours and asked for 0 before it, which counts 0 by "
-        "now: share 0 (steps of 50 over its weight 1), of which less comes first; nobody recorded when it was filed, "
-        "so its name decides among equals."
+        "Its place: priority 101; share 0 (less comes first): its slice had used or held 0 GPU-hours and asked for 0 "
+        "before it, which counts as 0 now, in steps of 50 over its weight 1; its filing time is not recorded, so its "
+        "name breaks ties."
     )
 
 
@@ -76,7 +76,7 @@ def test_who_makes_room_is_told_when_it_starts_again(tmp_path: Path) -> None:
     commit(repo, request("b/high", duration="1h", priority=250))
     control.run(minutes(61))
     said = egs("why", "a/low", "--repo", repo, "--now", "2026-11-21T09:02:00Z", "-o", "json").json["reasons"]
-    assert "It makes room for b/high and starts again at 2026-11-21T10:" in "\n".join(said)
+    assert "It was evicted for b/high and resumes at 2026-11-21T10:" in "\n".join(said)
     rows = egs("plan", "--repo", repo, "--now", "2026-11-21T09:02:00Z", "-o", "json").json["requests"]
     assert [(row["name"], row["phase"], row["rank"]) for row in rows] == [
         ("low", "Provisioned", None),

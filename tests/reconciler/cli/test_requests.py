@@ -191,7 +191,7 @@ def test_each_short_edit_sets_its_field(tmp_path: Path, args: list[str], line: s
             ["edit", "a/mine", "priority=250"], 1, "PriorityTooHigh", id="beyond the slice's limit (E4)"
         ),
         pytest.param(["priority", "a/mine", "301"], 2, "300", id="no priority at all"),
-        pytest.param(["extend", "a/mine", "later"], 2, "reads like", id="no duration at all"),
+        pytest.param(["extend", "a/mine", "later"], 2, "write a duration", id="no duration at all"),
         pytest.param(["edit", "a/mine", "node=2"], 1, "did you mean nodes", id="no such field"),
         pytest.param(["edit", "a/mine", "nodes"], 2, "FIELD=VALUE", id="no value"),
         pytest.param(
@@ -201,7 +201,7 @@ def test_each_short_edit_sets_its_field(tmp_path: Path, args: list[str], line: s
             id="a value of another type",
         ),
         pytest.param(["edit", "a/mine", "nodes=0x2"], 2, "quote it", id="a value that readers dispute"),
-        pytest.param(["edit", "a/mine", "nodes=1"], 1, "says so already", id="nothing new"),
+        pytest.param(["edit", "a/mine", "nodes=1"], 1, "has these values already", id="nothing new"),
         pytest.param(["cancel", "a/min"], 1, "did you mean a/mine", id="no such request"),
     ],
 )
@@ -223,13 +223,14 @@ def test_cancel_ends_it_in_its_file_and_prune_takes_that_and_its_approvals(tmp_p
     assert "a/over is Cancelled and never runs again" in _gpr(repo, "release", "a/over").err
     Control(repo, tmp_path / "state").run(minutes(1))
     taken = _gpr(repo, "create", "a/over", "--nodes", 1, "--duration", "1h")
-    assert (taken.code, "a/over is Cancelled and never runs again; take a new name" in taken.err) == (1, True)
+    assert (taken.code, "a/over is Cancelled and never runs again; choose a new name" in taken.err) == (
+        1,
+        True,
+    )
     assert egs("prune", "--apply", "--repo", repo, "--author", BO).code == 0
     assert _files(repo) == sorted(fleet())
     early = _gpr(repo, "create", "a/over", "--nodes", 1, "--duration", "1h")
-    assert (early.code, "its record goes with the controller's next cycle" in early.err) == (1, True), (
-        early.err
-    )
+    assert (early.code, "the controller's next cycle removes its record" in early.err) == (1, True), early.err
 
 
 class TestWhileItHoldsNodes:
@@ -364,7 +365,10 @@ def test_a_protected_main_is_explained(tmp_path: Path) -> None:
         "#!/bin/sh\necho 'bo is no member of slice a' >&2\necho 'To join, ask ida.' >&2\nexit 1\n"
     )
     told = _gpr(repo, "edit", "a/mine", "nodes=2")
-    assert "refused the push to main: bo is no member of slice a To join, ask ida; with --pull" in told.err
+    assert (
+        "refused the push to main: bo is no member of slice a To join, ask ida; use --pull-request"
+        in told.err
+    )
 
 
 def test_in_a_work_tree_the_file_is_written_and_the_next_step_named(tmp_path: Path) -> None:

@@ -257,7 +257,7 @@ def test_an_origin_that_cannot_be_read_yet_is_told_and_no_obstacle(tmp_path: Pat
     git(tree, "remote", "add", "origin", "git@forge.example.com:fleet.git")
     done = egs("get", "gprs", "--repo", tree, "-o", "json")
     assert (done.code, [row["phase"] for row in done.json]) == (0, ["Queued"])
-    assert "there is no status here" in done.err
+    assert "the status is at origin, which cannot be used" in done.err
 
 
 def test_a_plain_folder_has_no_events(tmp_path: Path) -> None:

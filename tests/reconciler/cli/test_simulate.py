@@ -106,14 +106,14 @@ def test_what_is_varied_is_the_same_for_the_same_seed(trace: Path, args: list[st
 def test_a_request_that_never_starts_is_told_and_makes_the_answer_no(trace: Path) -> None:
     done = egs("simulate", trace, "--pool", "p=1", "-o", "json")
     assert done.code == 1
-    assert "egs: a: it asks for 2 nodes but no pool it may use has so many" in done.err
+    assert "egs: a: it asks for 2 nodes but no pool that it may use has so many" in done.err
 
 
 @pytest.mark.parametrize(
     ("args", "says"),
     [
         pytest.param([], "name the CSV of a trace", id="no trace"),
-        pytest.param(["FILE"], "an instance needs its pools", id="no pools"),
+        pytest.param(["FILE"], "--instance needs pools", id="no pools"),
         pytest.param(["FILE", "--pool", "q=2"], "pool 'p' is not declared", id="another pool"),
         pytest.param(
             ["FILE", "--pool", "p=2", "--since", "2026-11-21T08:00:00Z"], "--since", id="no history"

@@ -85,7 +85,7 @@ def test_a_dry_run_shows_the_file(tmp_path: Path) -> None:
     done = egs("slice", "request", "nlp", "--email", "cy@example.com", "--dry-run", "--repo", repo)
     assert (done.code, (repo / NLP).exists()) == (0, False)
     assert "kind: WorkspaceRequest" in done.out
-    assert done.err == "egs: nothing is written; requests/nlp.yaml would be:\n"
+    assert done.err == "egs: dry run: requests/nlp.yaml would be:\n"
 
 
 def test_a_slice_of_its_own_takes_the_place_of_the_request_for_it(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_slice_of_its_own_takes_the_place_of_the_request_for_it(tmp_path: Path
         pytest.param(
             ["request", "a", "--push"], 1, "egs slice members add a", id="it exists: ask to be let in"
         ),
-        pytest.param(["request", "Not_a_name"], 2, "is no name", id="a bad name"),
+        pytest.param(["request", "Not_a_name"], 2, "is not a valid name", id="a bad name"),
         pytest.param(
             ["request", "new", "--cluster", "wst"], 1, "there is no cluster wst", id="no such cluster"
         ),
@@ -128,7 +128,7 @@ def test_a_slice_of_its_own_takes_the_place_of_the_request_for_it(tmp_path: Path
         pytest.param(["edit", "a", "quta=3"], 1, "did you mean quota", id="a field that is near"),
         pytest.param(["edit", "nope", "weight=2"], 1, "there is no slice nope", id="no such slice"),
         pytest.param(["edit", "a", "weight=4000"], 2, "1000", id="a value beyond bounds"),
-        pytest.param(["members", "add", "a", "dee"], 2, "is no mail address", id="no address"),
+        pytest.param(["members", "add", "a", "dee"], 2, "is not an e-mail address", id="no address"),
         pytest.param(
             ["members", "add", "a", "bo@example.com"], 1, "is in slice a already", id="there already"
         ),
@@ -186,7 +186,7 @@ def test_people_of_a_slice_that_was_asked_for(tmp_path: Path) -> None:
     _slice(repo, "request", "nlp", "--push", author=CY)
     done = _slice(repo, "members", "add", "nlp", "dee@example.com")
     assert done.code == 0, done.err
-    assert "an admin has to stand behind its changes" in done.err
+    assert "an admin has to make or approve its changes" in done.err
     assert "dee@example.com" in main_file(repo, NLP)
     assert "requester.email=" in _slice(repo, "members", "remove", "nlp", "cy@example.com").err
     assert "`egs slice create nlp`" in _slice(repo, "members", "add", "nlp", "dee@example.com", "--owner").err
@@ -204,7 +204,7 @@ def test_a_slice_goes_only_when_nothing_of_it_runs_or_waits(tmp_path: Path) -> N
     control.run(minutes(5))
     refused = _slice(repo, "delete", "b", "--yes")
     assert refused.code == 1
-    assert "slice b is in use, 2 requests not over yet: b/next, b/run; end each" in refused.err
+    assert "slice b is in use by 2 unfinished requests: b/next, b/run; end each" in refused.err
     assert egs("gpr", "cancel", "b/next", "--repo", repo, "--author", BO).code == 0
     control.run(minutes(30))
     before = tip(repo)
@@ -267,7 +267,7 @@ def test_the_slices_own_file_keeps_what_shows_its_people(tmp_path: Path) -> None
     many = _slice(
         repo, "create", "ops", "--member", "a@example.com", "--member", "b@example.com", "--key", key
     )
-    assert (many.code, "the one owner" in many.err) == (2, True)
+    assert (many.code, "a single owner" in many.err) == (2, True)
 
 
 def test_an_owner_who_is_added_owns_by_the_key_too(tmp_path: Path) -> None:

@@ -25,6 +25,6 @@ def test_why_and_the_node_name_the_pod(tmp_path: Path) -> None:
     control.run(minutes(20))
     now = ("--now", "2026-11-21T08:20:00Z")
     said = egs("why", "a/run", "--repo", repo, *now).out
-    assert "h100-1 is Dirty: its lease is over and GPU pods are still there: a/stubborn" in said
+    assert "h100-1 is Dirty: its lease is over but GPU pods are still running: a/stubborn" in said
     rows = egs("get", "nodes", "--repo", repo, "-o", "json", *now).json
     assert "a/stubborn" in next(row["message"] for row in rows if row["name"] == "h100-1")

@@ -22,7 +22,7 @@ def test_outside_of_a_repository_every_list_says_that_there_is_none(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     done = egs("get", kind)
-    assert (done.code, "is no repository" in done.err) == (1, True)
+    assert (done.code, "is not a repository" in done.err) == (1, True)
 
 
 def test_problems_of_a_rejected_request_say_why_and_not_that_an_admin_is_needed(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_a_forged_status_is_not_shown_and_the_reader_hears_of_it(repo):
     forge(repo)
     found, said = phases(repo)
     assert found == before
-    assert "it is shown as it was last signed" in said
+    assert "the last signed version is shown" in said
 
 
 def test_without_keys_there_is_no_telling(repo, monkeypatch):

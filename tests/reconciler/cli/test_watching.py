@@ -153,8 +153,8 @@ def test_a_first_controller_is_waited_for(repo: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "code", "words"),
     [
-        (["--gpr", "a/B"], 2, "--gpr B is no name"),
-        (["--slice", "A_"], 2, "--slice A_ is no name"),
+        (["--gpr", "a/B"], 2, "--gpr B is not a valid name"),
+        (["--slice", "A_"], 2, "--slice A_ is not a valid name"),
         (["--every", "0"], 2, "--every"),
         ([], 1, "no status to follow"),
     ],
@@ -194,7 +194,7 @@ def test_ctrl_c_and_sigterm_end_it_well(number: signal.Signals, repo: Path, cont
     ("wanted", "says"),
     [
         pytest.param(
-            {"gpr": "a/nope"}, "there is no request a/nope yet; waiting for it", id="no such request"
+            {"gpr": "a/nope"}, "request a/nope does not exist yet;  waiting for it", id="no such request"
         ),
         pytest.param({"slice": "nope"}, "slice nope has no request yet; waiting for one", id="no such slice"),
         pytest.param({"gpr": "a/x"}, "", id="one that is there"),

@@ -125,7 +125,7 @@ def test_a_call_is_answered_from_the_report(report, call, want):
     [
         pytest.param(None, NOW, "has not reported yet", id="no report at all"),
         pytest.param(
-            said(node()), NOW + EVERY + STALE + SECOND, "is silent since", id="a word that is broken"
+            said(node()), NOW + EVERY + STALE + SECOND, "has been silent since", id="a word that is broken"
         ),
         pytest.param(
             Report(NOW, EVERY, trouble="no answer in 5 s"), NOW, "no answer in 5 s", id="trouble of its own"
@@ -133,7 +133,7 @@ def test_a_call_is_answered_from_the_report(report, call, want):
         pytest.param(
             replace(said(node()), at=NOW - 20 * MINUTE),
             NOW,
-            "is silent since",
+            "has been silent since",
             id="an old report, first seen now",
         ),
     ],
@@ -162,7 +162,7 @@ def test_who_is_asked_and_says_nothing_is_out_of_reach_within_stale():
     found = cluster(said(node()))
     assert found.add("n", LEASE, STAMP, NOW) == WAITS
     found.observe(NOW + STALE)
-    with pytest.raises(Fault, match="reports nothing of what it was told"):
+    with pytest.raises(Fault, match="has not reported on the decisions"):
         found.observe(NOW + STALE + SECOND)
 
 

@@ -255,7 +255,7 @@ def test_drift_is_told_by_the_centre_also_when_it_was_put_right_before_it_looked
     assert held(world) == ["h100-1"]
     told = [event.message for cycle in world.log for event in cycle.events if event.reason == "DriftRepaired"]
     assert told == [
-        "east: Node h100-1 of slice a was changed (had lost its lease of a/x); put right",
+        "east: Node h100-1 of slice a was changed (lost its lease mark of a/x); put right",
     ]
 
 

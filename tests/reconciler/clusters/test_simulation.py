@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from reconciler.clusters.open_cluster import Ground, open_cluster
+from reconciler.clusters.open_cluster import DriverOptions, open_cluster
 from reconciler.clusters.simulated.embedded import EmbeddedCluster
 from reconciler.clusters.simulated.scripted_faults import (
     CheckFails,
@@ -376,8 +376,8 @@ def test_a_file_that_is_no_state_is_named_and_left_alone(tmp_path, content):
 
 
 def test_the_driver_follows_from_the_manifest(tmp_path):
-    ground = Ground(tmp_path)
-    assert open_cluster("east", spec(), ground).observe(NOW).nodes[A].ready
+    options = DriverOptions(tmp_path)
+    assert open_cluster("east", spec(), options).observe(NOW).nodes[A].ready
     for access, reason in (
         (None, "ClusterAccessMissing"),  # no cluster runs us
         (Access(secret="west"), "ClusterAccessMissing"),
@@ -386,5 +386,5 @@ def test_the_driver_follows_from_the_manifest(tmp_path):
     ):
         west = spec(driver="kubernetes").model_copy(update={"access": access})
         with pytest.raises(UserError) as caught:
-            open_cluster("west", west, ground)
+            open_cluster("west", west, options)
         assert caught.value.reason == reason

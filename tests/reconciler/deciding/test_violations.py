@@ -88,7 +88,7 @@ def runs(phase: Phase = Phase.PROVISIONED, **given: Any) -> GPRStatus:
             {},
             waiting("r", conditions=(OUT,)),
             ["LimitExceeded"],
-            "ask for what is allowed",
+            "lower the request",
             id="it waits outside",
         ),
         pytest.param(
@@ -106,5 +106,5 @@ def test_violations(bounds: dict[str, Any], status: GPRStatus, rules: list[str],
     assert [violation.rule for violation in found] == rules
     assert all(fix in violation.fix for violation in found)
     assert all(
-        violation.message.startswith(f"a/r is {status.phase} and breaks a policy: ") for violation in found
+        violation.message.startswith(f"a/r is {status.phase} and violates a policy: ") for violation in found
     )

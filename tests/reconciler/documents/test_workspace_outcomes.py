@@ -36,7 +36,7 @@ def test_a_request_that_counts_is_a_slice_from_the_quota_to_the_cluster() -> Non
     world.run(at(5))
     facts = world.facts()
     assert facts.workspaces["nlp"].phase is WorkspacePhase.READY
-    assert facts.workspaces["nlp"].message.startswith("slice nlp is there, in namespace nlp of east; cy@")
+    assert facts.workspaces["nlp"].message.startswith("slice nlp is ready, in namespace nlp of east; cy@")
     assert world.status("nlp/run").phase == "Provisioned"
     assert "QuotaExceeded" in (world.status("nlp/large").message or "")
     assert world.drivers["east"].observe(world.now).slices["nlp"] == ("nlp",)
@@ -68,7 +68,7 @@ def test_a_file_of_its_own_takes_the_place_of_the_request() -> None:
     record = world.facts().workspaces["nlp"]
     assert (record.phase, record.message) == (
         WorkspacePhase.SUPERSEDED,
-        "slices/nlp/slice.yaml counts; requests/nlp.yaml does nothing any more and may be removed",
+        "slices/nlp/slice.yaml counts; requests/nlp.yaml has no effect any more and may be removed",
     )
     assert world.drivers["east"].observe(world.now).slices["nlp"] == ("nlp", "nlp-dev")
     world.commit({NLP: None})
@@ -88,7 +88,7 @@ def test_a_broken_request_says_so_and_one_in_force_stays() -> None:
     world.run(at(2))
     now = world.facts().workspaces
     assert (now["nlp"].phase, now["ops"].phase) == (WorkspacePhase.READY, WorkspacePhase.READY)
-    assert "Slices asked for" not in (world.text("README.md") or "")
+    assert "Requested slices" not in (world.text("README.md") or "")
     assert "its file as it reads now does not count: requests/ops.yaml:" in now["ops"].message
     assert world.told().count("WorkspaceInvalid") == 1
 

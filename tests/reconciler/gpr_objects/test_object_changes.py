@@ -111,7 +111,7 @@ def test_a_refusal_says_why_in_the_status(thing, more, want):
 def test_a_refusal_names_what_to_do():
     message = told(view(asked(spec=SPEC | {"slice": "nlp"})))["message"]
     assert message == (
-        "spec.slice says nlp, the namespace vision-train belongs to vision; leave spec.slice out, "
+        "spec.slice says nlp, but namespace vision-train belongs to vision; omit spec.slice, "
         "or create this in a namespace of that slice"
     )
 

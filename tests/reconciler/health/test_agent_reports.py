@@ -109,7 +109,7 @@ def test_an_old_report_that_is_shown_again_does_not_count():
     new = world.remote.tips[BRANCH]
     world.remote.tips[BRANCH] = old
     assert reader.read() == {"h100-1": False}
-    assert any("set back" in alarm for alarm in reader.reports.alarms)
+    assert any("was reset" in alarm for alarm in reader.reports.alarms)
     world.remote.tips[BRANCH] = new
     world.now = at(0)
     world.reported("h100-1", True, "n1")
@@ -177,7 +177,7 @@ def test_a_report_dated_in_the_future_hides_no_other(signed):
     world.reported("h100-1", False, by, at=at(5000), reason="TooHot")
     assert reader.read() == {"h100-1": True}, "what was before it counts"
     if signed:
-        assert any("is to come" in alarm for alarm in reader.reports.alarms)
+        assert any("is in the future" in alarm for alarm in reader.reports.alarms)
         assert Reader(world).read() == {"h100-1": True}
     world.now = at(4999)
     assert reader.read() == {"h100-1": False}, "its time has come"

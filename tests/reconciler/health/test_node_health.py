@@ -79,18 +79,18 @@ def test_silent_and_cordoned_nodes_do_not_count_towards_the_limit() -> None:
     ("view", "want"),
     [
         pytest.param({}, "Ready", id="a sound node"),
-        pytest.param({"foreign": ("ml/a",)}, "Occupied ForeignPods: GPU pods of no slice run there: ml/a; it is free",
+        pytest.param({"foreign": ("ml/a",)}, "Occupied ForeignPods: GPU pods outside of slices run there: ml/a; it is",
                      id="a pod of nobody's slice"),
         pytest.param({"foreign": tuple(f"ml/{i}" for i in range(5))},
-                     "Occupied ForeignPods: GPU pods of no slice run there: ml/0, ml/1, ml/2 and 2 more;",
+                     "Occupied ForeignPods: GPU pods outside of slices run there: ml/0, ml/1, ml/2 and 2 more;",
                      id="many pods"),
-        pytest.param({"unfit": "4 GPUs, not 8"}, "Unfit DoesNotFitPool: it is not what its pool says: 4 GPUs, not 8;",
+        pytest.param({"unfit": "4 GPUs, not 8"}, "Unfit DoesNotFitPool: it does not match its pool: 4 GPUs, not 8;",
                      id="other GPUs than its pool says"),
-        pytest.param({"taint": "team=ml:NoSchedule"}, "Unfit ForeignTaint: it bears the taint team=ml:NoSchedule",
+        pytest.param({"taint": "team=ml:NoSchedule"}, "Unfit ForeignTaint: it has the taint team=ml:NoSchedule",
                      id="somebody's taint that keeps new pods off"),
-        pytest.param({"taint": "x=:NoExecute"}, "Unfit EvictingTaint: it bears the taint x=:NoExecute, which",
+        pytest.param({"taint": "x=:NoExecute"}, "Unfit EvictingTaint: it has the taint x=:NoExecute, which",
                      id="one that sends pods away"),
-        pytest.param({"unfit": "4 GPUs, not 8", "cordoned": True}, "Cordoned Cordoned: somebody",
+        pytest.param({"unfit": "4 GPUs, not 8", "cordoned": True}, "Cordoned Cordoned: it was cordoned by someone else",
                      id="a cordon is named first"),
         pytest.param({"foreign": ("ml/a",), "ready": False}, "Lost NodeNotReady", id="a silent node is silent first"),
     ],
@@ -214,10 +214,10 @@ def left(pods: tuple[str, ...], minute: int, before: dict[tuple[str, str], NodeR
 
 def test_pods_that_do_not_leave_are_named_and_their_node_is_quarantined_after_a_bound():
     key = ("east", "h100-1")
-    pods = ("vision/train-0 (kept by its finalizer example.com/upload)",)
+    pods = ("vision/train-0 (blocked by its finalizer example.com/upload)",)
     dirty = left(pods, 100, {})
     assert (dirty.state, dirty.reason) == (NodeState.DIRTY, "NotClean")
-    assert "vision/train-0 (kept by its finalizer example.com/upload)" in (dirty.message or "")
+    assert "vision/train-0 (blocked by its finalizer example.com/upload)" in (dirty.message or "")
     assert left(pods, 129, {key: dirty}).state is NodeState.DIRTY
     shut = left(pods, 130, {key: dirty})
     assert (shut.state, shut.reason) == (NodeState.QUARANTINED, "PodsStay")

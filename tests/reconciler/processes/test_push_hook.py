@@ -89,7 +89,7 @@ def test_what_git_tells() -> None:
 
 @given(st.text(max_size=200))
 def test_anything_else_is_refused_as_a_whole(line: str) -> None:
-    with pytest.raises(ValueError, match="no line of git's"):
+    with pytest.raises(ValueError, match="not a line of a receive hook"):
         pushes([line])
 
 
@@ -110,4 +110,4 @@ def test_what_one_push_cannot_be_judged_with_is_refused(
     with closing(LocalStore(land.repo)) as store:
         receiver = Receiver(store, sources, Machines(land.keyring, "signature"), "", land.now)
         (sentence,) = receiver.refusals([Push("refs/heads/main", old, tip)])
-        assert "smaller portions" in sentence
+        assert "smaller parts" in sentence

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from reconciler.model.evidence import Voucher
-from reconciler.pulls.check import PullCheck, Wish
+from reconciler.pulls.check import PullCheck, RequestChange
 from reconciler.pulls.check_repository import PullToCheck, checked
 from reconciler.store.memory_store import MemoryStore
 from reconciler.store.store_port import Draft, Outcome
@@ -73,7 +73,7 @@ class Pulls:
         return checked(store, asked, self.world.now)
 
 
-def wish(check: PullCheck) -> Wish:
+def only_request(check: PullCheck) -> RequestChange:
     """Of a pull request about one request."""
-    (found,) = check.wishes
+    (found,) = check.requests
     return found

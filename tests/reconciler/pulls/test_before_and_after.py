@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from reconciler.pulls import before_and_after
 from reconciler.pulls.check import PullCheck
-from reconciler.pulls.queue_at_check import Standing, standing
+from reconciler.pulls.queue_at_check import CommittedStatus, committed_status
 from reconciler.store.store_port import Store
 from reconciler.store.store_port import Store as AnyStore
 from schemas.reading.yaml_text import dump
@@ -81,13 +81,13 @@ def pulls() -> Pulls:
 def everything_read() -> Iterator[None]:
     """Nobody can tell what moved, and every record of the status is read."""
 
-    def all_of_it(store: Store, tip: str, needed: Collection[str]) -> Standing:
+    def all_of_it(store: Store, tip: str, needed: Collection[str]) -> CommittedStatus:
         keys = {"/".join(p.split("/")[1::2]).removesuffix(".yaml") for p in _paths(store, tip)}
-        return standing(store, tip, {*needed, *keys})
+        return committed_status(store, tip, {*needed, *keys})
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(before_and_after, "_paths_since", lambda *_: None)
-        patch.setattr(before_and_after, "standing", all_of_it)
+        patch.setattr(before_and_after, "committed_status", all_of_it)
         yield
 
 

@@ -134,7 +134,7 @@ def test_of_very_many_signed_approvals_the_first_are_checked_and_the_rest_is_nam
     assert unread == sorted(files)[2:]
     assert [denial.path for denial in check.judged.denials] == sorted(files)[:2]
     assert check.verdict == "refused"
-    assert "was not looked at" in check_text.text(check)
+    assert "was not checked" in check_text.text(check)
 
 
 def test_a_pull_request_gives_nobody_the_rights_that_it_uses(pulls: Pulls) -> None:

@@ -10,7 +10,7 @@ from reconciler.pulls.check import PullCheck
 from reconciler.pulls.check_sentences import description
 from schemas.reading.units import instant
 from schemas.status.gpr_status import Cause, Phase
-from tests.reconciler.pulls.pull import Pulls, request, wish
+from tests.reconciler.pulls.pull import Pulls, only_request, request
 from tests.support.world import at, cluster, gpr_path, project, slice_
 
 FULL = request("b/run", 4, "3h")
@@ -22,13 +22,13 @@ LATER = request("a/x", 1, "2h", notBefore="2026-11-22T08:00:00Z")
 
 def minutes(check: PullCheck) -> float | None:
     """When the one request starts, in minutes."""
-    start = wish(check).start
+    start = only_request(check).start
     return None if start is None else (start - at(0)) / timedelta(minutes=1)
 
 
 def test_a_request_that_starts_at_once() -> None:
     check = Pulls.on().check(request("a/train", 2, "6h"))
-    found = wish(check)
+    found = only_request(check)
     assert (found.change, found.phase, found.pool, found.nodes) == (
         "new",
         Phase.QUEUED,
@@ -52,7 +52,7 @@ def test_the_plan_of_the_check_is_what_the_controller_promises_after_the_merge()
     pulls.world.commit(files)
     pulls.world.run(pulls.world.now)
     promised = {key: pulls.world.status(key).estimated_start_time for key in ("a/train", "a/big")}
-    assert {found.key: found.start for found in check.wishes} == promised
+    assert {found.key: found.start for found in check.requests} == promised
     moved = {effect.key: effect.now for effect in check.moved}
     for key, now in moved.items():
         assert now is not None
@@ -66,15 +66,15 @@ def test_who_has_to_make_room_is_named_and_the_start_is_the_one_that_gives() -> 
     files = request("a/urgent", priority=150)
     check = pulls.check(files)
     assert (check.sent_away, minutes(check)) == (("b/run",), 5 + 10 + 5 + 2)
-    assert "1 running request makes room and nobody waits longer" in description(check)
+    assert "1 running request is evicted and no request waits longer" in description(check)
     pulls.then(files)
     assert pulls.world.status("b/run").evicted_by == "a/urgent"
-    assert pulls.world.status("a/urgent").estimated_start_time == wish(check).start
+    assert pulls.world.status("a/urgent").estimated_start_time == only_request(check).start
 
 
 def test_a_request_that_is_stopped_says_so() -> None:
     """D13."""
-    found = wish(Pulls.on().check(request("a/later", stopped=True)))
+    found = only_request(Pulls.on().check(request("a/later", stopped=True)))
     assert (found.reason, found.start) == ("Stopped", None)
 
 
@@ -119,12 +119,12 @@ def test_who_has_to_wait_longer_is_named_with_the_cause() -> None:
     ],
 )
 def test_what_is_done_to_a_request(before: dict[str, str], change: dict[str, str], kind: str) -> None:
-    assert wish(Pulls.on(before).check(change)).change == kind
+    assert only_request(Pulls.on(before).check(change)).change == kind
 
 
 def test_an_edit_says_when_it_would_have_started() -> None:
     pulls = Pulls.on(FULL).then(request("a/x", 1, "1h"))
-    found = wish(pulls.check(request("a/x", 1, "2h")))
+    found = only_request(pulls.check(request("a/x", 1, "2h")))
     assert found.was == pulls.world.status("a/x").estimated_start_time
 
 
@@ -138,7 +138,7 @@ def test_above_quota_it_says_who_approves_how_and_when_it_would_start() -> None:
     assert (need.key, need.admins, need.count, need.command) == ("a/big", ("ada",), 1, "egs approve a/big")
     assert "24 GPUs" in need.why
     assert "16" in need.why
-    found = wish(check)
+    found = only_request(check)
     assert (found.needs_approval, found.phase, found.gpus) == (True, Phase.PENDING_APPROVAL, 24)
     assert minutes(check) is not None
 
@@ -209,7 +209,7 @@ def test_a_branch_that_is_behind_is_judged_on_main_as_it_is() -> None:
     pulls.world.run(pulls.world.now)
     check = pulls.check(request("a/train"), start)
     assert check.stamps.behind == 1
-    assert [found.key for found in check.wishes] == ["a/train"], "what others merged is not undone by it"
+    assert [found.key for found in check.requests] == ["a/train"], "what others merged is not undone by it"
     assert (minutes(check) or 0) > 180
 
 
@@ -220,7 +220,7 @@ def test_a_file_that_both_changed_is_a_conflict() -> None:
     check = pulls.check({**request("a/x", 2, "1h"), **request("a/y")}, start)
     assert check.conflicts == (gpr_path("a/x"),)
     assert check.verdict == "refused"
-    assert [found.key for found in check.wishes] == ["a/y"]
+    assert [found.key for found in check.requests] == ["a/y"]
 
 
 def test_the_same_change_on_both_sides_is_none() -> None:
@@ -228,7 +228,7 @@ def test_the_same_change_on_both_sides_is_none() -> None:
     start = pulls.main()
     pulls.world.commit(request("a/x"))
     check = pulls.check(request("a/x"), start)
-    assert (check.conflicts, check.wishes) == ((), ())
+    assert (check.conflicts, check.requests) == ((), ())
 
 
 def test_a_status_that_has_not_answered_main_yet_is_told() -> None:

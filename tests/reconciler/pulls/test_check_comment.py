@@ -36,9 +36,11 @@ def test_the_whole_comment() -> None:
 @pytest.mark.parametrize(
     ("files", "line"),
     [
-        pytest.param({}, "Good to merge; nobody waits longer.", id="nothing of ours changes"),
+        pytest.param({}, "Good to merge; no request waits longer.", id="nothing of ours changes"),
         pytest.param(
-            request("a/big", 3), "Valid. `a/big` waits for approval; nobody waits longer.", id="an approval"
+            request("a/big", 3),
+            "Valid. `a/big` waits for approval; no request waits longer.",
+            id="an approval",
         ),
         pytest.param(
             {**request("a/big", 3), **request("b/big", 17, "1h")},
@@ -47,7 +49,7 @@ def test_the_whole_comment() -> None:
         ),
         pytest.param(
             {gpr_path("b/next"): None},
-            "Good to merge; nobody waits longer.",
+            "Good to merge; no request waits longer.",
             id="a cancellation delays nobody",
         ),
     ],
@@ -63,7 +65,7 @@ def test_a_stale_branch_is_told() -> None:
     pulls.world.commit(FULL)
     text = check_comment.markdown(pulls.check(request("a/x"), start))
     assert "The branch is 1 commit behind main" in text
-    assert "The controller has not answered main as it is now" in text
+    assert "The controller has not processed current main yet" in text
 
 
 def test_a_commit_status_is_short_and_says_the_same() -> None:

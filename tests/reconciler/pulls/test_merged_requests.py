@@ -33,12 +33,15 @@ def status(phase: Phase, **more: object) -> GPRStatus:
             id="its turn",
         ),
         pytest.param(
-            status(Phase.QUEUED), "pending", "a/x: has no start: it fits nowhere now", id="nothing that fits"
+            status(Phase.QUEUED),
+            "pending",
+            "a/x: has no start: it currently fits nowhere",
+            id="nothing that fits",
         ),
         pytest.param(
             status(Phase.PROVISIONING, start_time=LATER),
             "pending",
-            "a/x: starts 21 Nov 14:00 UTC; nodes are made ready",
+            "a/x: starts 21 Nov 14:00 UTC; nodes are being prepared",
             id="its checks",
         ),
         pytest.param(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.pulls.check_basis import queue_digest, queue_of
-from reconciler.pulls.queue_at_check import over_at, standing
+from reconciler.pulls.queue_at_check import committed_status, over_at
 from reconciler.settings import Settings
 from reconciler.status.branch import StatusBranch
 from reconciler.status.render import request_file
@@ -34,7 +34,7 @@ def tip(pulls: Pulls) -> tuple[MemoryStore, str]:
 def test_it_is_what_the_controller_reads_but_for_what_is_over(pulls: Pulls) -> None:
     store, oid = tip(pulls)
     full = StatusBranch(store, Settings(repo="", state=Path()), "reader").read(at(0)).facts
-    found = standing(store, oid)
+    found = committed_status(store, oid)
     live = {key: status for key, status in full.requests.items() if status.phase not in TERMINAL}
     assert found.facts.requests == live
     assert found.over == full.requests.keys() - live.keys() == {"a/done"}
@@ -48,7 +48,7 @@ def test_it_is_what_the_controller_reads_but_for_what_is_over(pulls: Pulls) -> N
 
 def test_what_is_needed_is_read_whatever_it_is(pulls: Pulls) -> None:
     store, oid = tip(pulls)
-    found = standing(store, oid, {"a/done"})
+    found = committed_status(store, oid, {"a/done"})
     assert found.facts.requests["a/done"].phase is Phase.COMPLETED
     assert found.over == frozenset()
 
@@ -59,7 +59,7 @@ def test_every_phase_is_known_by_its_text(phase: Phase) -> None:
     status = pulls.world.status("b/x").model_copy(update={"phase": phase, "message": "phase: Completed"})
     pulls.world.commit({"slices/b/gprs/x.yaml": request_file("b/x", status).decode()}, "egs/status")
     store, oid = tip(pulls)
-    assert ("b/x" in standing(store, oid).over) is (phase in TERMINAL)
+    assert ("b/x" in committed_status(store, oid).over) is (phase in TERMINAL)
 
 
 @pytest.mark.parametrize(
@@ -76,13 +76,13 @@ def test_whatever_looks_otherwise_is_no_reason_to_pass_a_record_over(text: str) 
     pulls = Pulls.on(request("b/x"))
     pulls.world.commit({"slices/b/gprs/x.yaml": text}, "egs/status")
     store, oid = tip(pulls)
-    assert standing(store, oid).over == frozenset()
+    assert committed_status(store, oid).over == frozenset()
 
 
 def test_the_queues_digest_moves_with_what_a_plan_begins_with(pulls: Pulls) -> None:
     facts = pulls.world.facts()
     before = queue_of(facts)
-    assert before == queue_digest(standing(*tip(pulls)).facts.requests.items()), (
+    assert before == queue_digest(committed_status(*tip(pulls)).facts.requests.items()), (
         "what is over does not matter"
     )
     status = facts.requests["b/next"]

@@ -171,7 +171,7 @@ def test_a_branch_that_is_set_back_to_an_older_commit_of_ours_goes_on_where_it_w
     assert made.write({"a": b"3"}, INTENT, NOW, "Fourth") == Written(Outcome.CONFLICT)
     assert made.take_over(NOW).landed
     assert contents(ours) == {"a": b"2"}
-    assert any("set back" in alarm or "stranger" in alarm for alarm in made.alarms)
+    assert any("reset to" in alarm or "foreign" in alarm for alarm in made.alarms)
 
 
 def test_a_branch_that_is_removed_goes_on_where_it_was(stores, request):
@@ -334,7 +334,7 @@ def test_branches_below_a_branch_that_is_gone_keep_it_away_and_are_named(stores,
     for _ in range(2):
         assert made.write({"a": b"3"}, INTENT, NOW, "Fourth") != Written(Outcome.COMMITTED)
         assert made.take_over(NOW) == Written(Outcome.REFUSED)
-    (alarm,) = [alarm for alarm in made.alarms if "stands in its way" in alarm]
+    (alarm,) = [alarm for alarm in made.alarms if "cannot be created again" in alarm]
     assert f"{BRANCH}/x/y" in alarm
     assert "delete" in alarm
     at_the_server(f"{BRANCH}/x/y", None)

@@ -145,7 +145,7 @@ def test_a_strangers_commit_is_an_alarm_and_asks_for_a_take_over(remote, open_st
     assert made.write({"b": b"2"}, INTENT, NOW, "Second") == Written(Outcome.CONFLICT)
     assert not made.leading
     assert not made.superseded
-    assert "stranger" in made.alarms[0]
+    assert "foreign" in made.alarms[0]
     assert made.write({"b": b"2"}, INTENT, NOW, "Second") == NotLeading(None)
     assert made.take_over(NOW).landed
     assert made.term == 2

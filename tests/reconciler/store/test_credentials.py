@@ -162,14 +162,14 @@ def test_a_token_is_in_no_process_no_file_no_log_and_no_error(remote, authority,
     )
     assert not any(form in content for form in forms for content in (*mirror, said.encode()))
     assert caught.value.reason == "LoginRefused"
-    assert "does not allow this" in str(caught.value)
+    assert "denied access" in str(caught.value)
 
 
 @pytest.mark.parametrize(
     ("files", "reason", "words"),
     [
         pytest.param({"username": "bot", "password": "wrong-t0ken"}, "LoginRefused", "refused", id="a wrong token"),
-        pytest.param({}, "LoginRefused", "asks for a login", id="no token at all"),
+        pytest.param({}, "LoginRefused", "requires a login", id="no token at all"),
     ],
 )  # fmt: skip
 def test_a_refused_login_says_so(files, reason, words, remote, authority, tmp_path, open_with):
@@ -248,7 +248,7 @@ def test_a_key_that_is_rotated_counts_from_the_next_call_on(remote, sshd, tmp_pa
 @pytest.mark.parametrize(
     ("known", "words"),
     [
-        ("[127.0.0.1]:{port} {other}", "another one than"),
+        ("[127.0.0.1]:{port} {other}", "differs from"),
         ("elsewhere {right}", "not the one in"),
         ("", "not the one in"),
     ],
@@ -286,7 +286,7 @@ KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\n"
         pytest.param(HTTPS, {"password": "\n"}, "one line", id="an empty password"),
         pytest.param(HTTPS, {"ca.crt": "x"}, "no certificate", id="a CA file that is none"),
         pytest.param("http://host/x.git", {"password": "hunter22"}, "https:// only", id="a password over http"),
-        pytest.param("https://bo:pw@host/x.git", {"password": "hunter22"}, "take the one in", id="two passwords"),
+        pytest.param("https://bo:pw@host/x.git", {"password": "hunter22"}, "remove the one in", id="two passwords"),
         pytest.param("https://b%0Ao@host/x.git", {"password": "hunter22"}, "control", id="a name of two lines"),
     ],
 )  # fmt: skip
@@ -313,7 +313,7 @@ def test_a_key_that_others_may_read_is_refused(tmp_path):
 
 
 def test_a_folder_or_file_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(UserError, match="is no folder"):
+    with pytest.raises(UserError, match="is not a folder"):
         opening(parse(HTTPS), Credentials(tmp_path / "none"))
     with pytest.raises(UserError, match="none cannot be read: No such file"):
         opening(parse(HTTPS), Credentials(password=tmp_path / "none"))

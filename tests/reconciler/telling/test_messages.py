@@ -52,7 +52,7 @@ def test_a_digest_has_all_events_in_their_order() -> None:
     message = message_of(delivery(DELAYED, NODE, more=3), Template(body="- $message"))
     assert message.title == "GPRDelayed (and 4 more)"
     assert message.body.splitlines() == [
-        "and 3 older events: `egs get events` has them",
+        "and 3 older events: see `egs get events`",
         "- a/x starts an hour later",
         "- h100-1 serves again",
     ]
@@ -60,7 +60,7 @@ def test_a_digest_has_all_events_in_their_order() -> None:
 
 def test_what_was_given_up_is_told_by_the_next_that_arrives() -> None:
     body = message_of(delivery(NODE), Template(), lost=1).body
-    assert body == "h100-1 serves again\n1 event before could not be sent: `egs get events` has them"
+    assert body == "h100-1 serves again\n1 earlier event could not be sent: see `egs get events`"
 
 
 def test_a_title_is_one_line_and_short_and_no_body_is_empty() -> None:

@@ -177,7 +177,7 @@ def test_after_a_day_it_is_given_up_and_told_once() -> None:
     assert hopeless(1 + DAY, outbox).outbox is outbox
     found = hopeless(2 + DAY, outbox)
     assert [str(e.reason) for e in found.events] == ["NotificationsLost"]
-    assert "1 event could not be sent by project/ops" in found.events[0].message
+    assert "project/ops could not send 1 event" in found.events[0].message
     assert found.outbox["project.ops"].deliveries == ()
     queued = after(found.outbox, 3 + DAY, failed(3 + DAY))
     again = hopeless(3 + DAY, {"project.ops": queued["project.ops"]})
@@ -204,7 +204,7 @@ def test_a_route_without_a_secret_is_told_once_and_waits() -> None:
     found = posted(outbox, (), WANTED, heard, at(2))
     (event,) = found.events
     assert (event.reason, event.slice, event.request) == (EventReason.ROUTE_SILENT, "a", "")
-    assert event.message == "nothing is sent by slice/a/quiet: file slice.a.chat cannot be read"
+    assert event.message == "slice/a/quiet sends nothing: file slice.a.chat cannot be read"
     assert posted(found.outbox, [event], WANTED, heard, at(3)) == Posted(found.outbox)
     waits = after(found.outbox, 4, filed(4, "a/y"), heard=heard)
     assert texts(waits["slice.a.quiet"].deliveries) == ["a/x was filed at 1", "a/y was filed at 4"]

@@ -17,7 +17,7 @@ def test_a_test_message_arrives(tmp_path: Path) -> None:
         (tmp_path / "slice.vision.chat").write_text(hook.url())
         done = CliRunner().invoke(app, ["notify", "--routes", str(tmp_path), "--secret", "slice.vision.chat"])
     assert (done.exit_code, done.output) == (
-        0, "slice.vision.chat address 1: Delivered: its service took the message\n",
+        0, "slice.vision.chat address 1: Delivered: its service accepted the message\n",
     )  # fmt: skip
     assert hook.calls[0].body["title"] == "EGS: a test"
 

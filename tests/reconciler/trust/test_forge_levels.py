@@ -125,7 +125,7 @@ def test_the_forge_comes_back(tmp_path: Path) -> None:
         land.at = forge.merge(opened(land, forge, FILES, "bo"), "eve")
         forge.down = 503
         waiting = land.admit(gate, None, base)
-        assert (waiting.commit, "main is not judged" in waiting.alarm) == (base, True)
+        assert (waiting.commit, "judging main failed" in waiting.alarm) == (base, True)
         forge.down = None
         land.now += timedelta(minutes=2)
         assert rules(land.admit(gate, None, base)) == {OTHER: "NotAMember"}

@@ -324,7 +324,7 @@ def test_a_forge_that_does_not_answer_leaves_main_where_it_was(land: Land) -> No
     land.push({NEW: gpr("a", "new")}, "bo")
     waiting = land.admit(gate, None, base)
     assert waiting.commit == first
-    assert "main is not judged" in waiting.alarm
+    assert "judging main failed" in waiting.alarm
     assert not waiting.is_frozen
     assert land.admit(gate, None, base).alarm == waiting.alarm  # told once: the same sentence
     land.now += timedelta(minutes=1)
@@ -368,7 +368,7 @@ def test_a_trust_folder_that_cannot_be_read_leaves_main_where_it_was(land: Land,
     land.admit(gate)
     (folder / "allowed_signers").write_text("what is this\n")
     land.push(QUOTA, "ada")
-    assert (land.admit(gate).commit, "not judged" in land.admit(gate).alarm) == (base, True)
+    assert (land.admit(gate).commit, "judging main failed" in land.admit(gate).alarm) == (base, True)
     (folder / "allowed_signers").write_text("\n".join(land.lines) + "\n\n")
     land.now += timedelta(minutes=1)
     assert (land.admit(gate).commit, land.admit(gate).alarm) == (land.at, "")

@@ -173,9 +173,9 @@ def test_a_folder_whose_keys_cannot_be_read_says_so(openpgp, tmp_path):
     trust = tmp_path / "trust"
     checks = verifier(trust, openpgp)
     (trust / "gpg" / "1.asc").write_text("no key\n")
-    with pytest.raises(UserError, match=r"1\.asc holds no OpenPGP key"):
+    with pytest.raises(UserError, match=r"1\.asc contains no OpenPGP key"):
         SystemVerifier(trust)
-    with pytest.raises(Fault, match=r"1\.asc holds no OpenPGP key"):
+    with pytest.raises(Fault, match=r"1\.asc contains no OpenPGP key"):
         checks.key_of("git", MESSAGE, openpgp.sign(MESSAGE))
 
 

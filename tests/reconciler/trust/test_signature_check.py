@@ -118,7 +118,7 @@ def test_without_ssh_keygen_only_ed25519_counts(ada_key, rsa_key, tmp_path, monk
     assert checks.key_of("git", MESSAGE, good) == ada_key.public
     assert checks.key_of("git", MESSAGE, other) is None
     assert checks.key_of("git", MESSAGE, other) is None
-    assert caplog.text.count("ssh-keygen is not installed") == 1
+    assert caplog.text.count("ssh-keygen is missing") == 1
 
 
 def test_a_program_that_hangs_is_a_fault_and_not_a_bad_signature(rsa_key, tmp_path, monkeypatch):

@@ -238,7 +238,7 @@ def bad_file(folder: Path, name: str) -> Path:
         ("passphrase", "has a passphrase"),
         ("readable", "chmod 600"),
         ("rsa", "not an ed25519 key"),
-        ("noise", "is no private OpenSSH key"),
+        ("noise", "is not a private OpenSSH key"),
     ],
 )
 def test_a_file_that_holds_no_usable_key_says_what_to_do(tmp_path, name, says):

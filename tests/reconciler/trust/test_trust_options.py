@@ -218,7 +218,7 @@ def test_no_process_takes_a_remote_without_its_level(app, given, tmp_path):
     where = ["--repo", "https://127.0.0.1:9/fleet.git", "--state", str(tmp_path / "state")]
     done = CliRunner().invoke(app, [*given, *where])
     assert isinstance(done.exception, UserError)
-    assert "nothing says whose changes of main count" in str(done.exception)
+    assert "it is not configured whose changes on main count" in str(done.exception)
     assert not (tmp_path / "state").exists()
 
 
@@ -227,4 +227,4 @@ def test_one_name_on_a_forge_is_not_for_several_repositories():
         reconciler,
         ["run", "--repo", "a=/a", "--repo", "b=/b", "--forge-repository", "a/b", "--forge", "gitea"],
     )
-    assert "--forge-repository are for one repository" in str(done.exception)
+    assert "--forge-repository are for a single repository" in str(done.exception)

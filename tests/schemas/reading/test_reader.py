@@ -212,7 +212,9 @@ def test_paths_that_hold_no_document(path: str, rules: list[str]) -> None:
             "slices/vision", 0o120000, "slices/vision is a symbolic link", id="a slice behind a link"
         ),
         pytest.param("slices/vision/gprs", 0o160000, "is a submodule", id="the requests in a submodule"),
-        pytest.param("clusters", 0o100644, "clusters is no document's path", id="a file in a folder's place"),
+        pytest.param(
+            "clusters", 0o100644, "clusters is not the path of a document", id="a file in a folder's place"
+        ),
         pytest.param(
             "clusters/\udcff\udcfe.yaml",
             REGULAR,

@@ -95,7 +95,7 @@ def test_a_broken_rule_is_found_where_it_is_broken(
 
 def test_a_request_hears_what_is_bound() -> None:
     (problem,) = check({NLP: {"clusters": [bound("east", "large")]}, **LARGE}).problems
-    assert problem.fix == "bound are large in east; choose one of them, or name none"
+    assert problem.fix == "bound templates: large in east; choose one of them, or none"
 
 
 @pytest.mark.parametrize(

@@ -1,22 +1,23 @@
-"""The objects that have an API server judge pods of slices: its own policies where they are stable, else our webhook.
-The same refuse members' Secrets that hold anything (`keys`). Beside them, where GPR objects are served, the one that
-names their authors (`authors`).
+"""The objects that make an API server judge pods of slices: its own policies where they are stable, else our
+webhook. They also refuse members' Secrets with content (`keys`); and where GPR objects are served, one
+records their authors (`authors`).
 
-Pure. Both say what `review` says: the policies carry its rules as CEL, the webhook is asked by name. Changing and
-refusing are chosen apart: a server may have the policies that refuse (1.30) and not yet those that change (1.36).
+Pure. Both follow `review`: the policies contain its rules as CEL, the webhook is called. Mutation and
+validation are chosen separately: a server may have the validating policies (1.30) and not yet the mutating
+ones (1.36).
 
-Every field that could narrow an object is written out, also where it is the default: so another's narrowing is seen
-as a difference and repaired.
+Every field that could narrow an object is written explicitly, even at its default: so a foreign change that
+narrows it shows as a difference and is repaired.
 """
 
 from __future__ import annotations
 
 from typing import Literal
 
-from reconciler.clusters.kubernetes.admission.closed_nodes import Ground
+from reconciler.clusters.kubernetes.admission.closed_nodes import ClosedNodes
 from reconciler.clusters.kubernetes.admission.closing_objects import (
     bindings_policy,
-    ground_map,
+    closed_nodes_map,
     nodes_policy,
     outside_hook,
 )
@@ -48,20 +49,20 @@ from schemas.errors import UserError
 FailurePolicy = Literal["Fail", "Ignore"]
 
 AUTHORS_PATH = "/authors"
-"""Of our webhook, for GPR objects."""
+"""Path of our webhook for GPR objects."""
 SECRETS_PATH = "/secrets"
-"""Of our webhook, for members' Secrets."""
+"""Path of our webhook for members' Secrets."""
 TIMEOUT_S = 5
-"""Longest that a pod of a slice waits for our webhook."""
+"""Timeout of our webhook for a slice's pod."""
 
 
 def rules(failure_policy: FailurePolicy) -> tuple[Rule[Subject], ...]:
-    """Those that hold; a GPU pod that nobody could give its nodes is refused unless it is to be let in."""
+    """The rules that apply; with failure policy Fail, a GPU pod that could not be mutated is refused."""
     return (*WAYS_AROUND, NOT_PLACED) if failure_policy == "Fail" else WAYS_AROUND
 
 
 def needs_webhook(features: Features, admission: Admission) -> bool:
-    """Whether anything is left to our webhook."""
+    """True if our webhook is needed."""
     if admission.mode == "none":
         return False
     if admission.mode == "webhook":
@@ -81,12 +82,12 @@ def objects(
     admission: Admission,
     project: str,
     webhook: Webhook | None,
-    known: Ground,
+    known: ClosedNodes,
     grace_s: int = 0,
 ) -> list[Json]:
-    """Everything that this cluster should have; `webhook` is given where it is needed.
+    """All objects this cluster needs; `webhook` is given if it is needed.
 
-    GPU pods get `grace_s` to end, at least. `known` is what is closed to pods outside of slices.
+    GPU pods get a termination grace period of at least `grace_s`. `known` is what is closed to outside pods.
     """
     if admission.mode == "none":
         return []
@@ -102,13 +103,13 @@ def objects(
         found += secrets_policy(admission.failure_policy, project)
         found += [*nodes_policy(project, known), *bindings_policy(project, known)]
     elif webhook is not None:
-        found.append(ground_map(project, webhook.namespace, known))
+        found.append(closed_nodes_map(project, webhook.namespace, known))
         found.append(validating_webhook(features, admission.failure_policy, project, webhook))
     return found + _guards(features, webhook)
 
 
 def _guards(features: Features, webhook: Webhook | None) -> list[Json]:
-    """Every project of a cluster wants the same: what the API server can do decides alone, not `admission.mode`."""
+    """The same for every project of a cluster: only the API server's features decide, not `admission.mode`."""
     if not features.requests:
         return []
     if features.mutating_policies:
@@ -117,15 +118,15 @@ def _guards(features: Features, webhook: Webhook | None) -> list[Json]:
 
 
 def is_shared(item: Json) -> bool:
-    """Whether it belongs to all projects of the cluster, whose stamps tell nothing about each other."""
+    """True if it is shared by all projects of the cluster, whose stamps cannot be compared."""
     return bool(item["metadata"]["name"] == GUARD)
 
 
 def mutating_policy(project: str, grace_s: int = 0) -> list[Json]:
-    """A MutatingAdmissionPolicy and its binding: GPU pods are given their slice's nodes, and time to end."""
+    """A MutatingAdmissionPolicy and its binding: gives GPU pods their slice's nodes and a grace period."""
     changes = [PLACING, *([granting_cel(grace_s)] if grace_s else [])]
     spec: Json = {
-        "failurePolicy": "Ignore",  # what it could not change is refused by the rule NotPlaced, or repaired
+        "failurePolicy": "Ignore",  # a pod it could not change is refused by the rule NotPlaced, or repaired
         "reinvocationPolicy": "IfNeeded",
         "matchConstraints": _constraints(project, on_pods("CREATE")),
         "matchConditions": [{"name": "asks-gpus", "expression": GPUS}],
@@ -138,7 +139,7 @@ def mutating_policy(project: str, grace_s: int = 0) -> list[Json]:
 def jobs_policy(project: str) -> list[Json]:
     """A MutatingAdmissionPolicy and its binding: GPU Jobs ignore disruptions."""
     spec: Json = {
-        "failurePolicy": "Ignore",  # a Job that counts evictions is better than none
+        "failurePolicy": "Ignore",  # a Job that counts evictions as failures is better than none
         "reinvocationPolicy": "IfNeeded",
         "matchConstraints": _constraints(project, NEW_JOBS),
         "matchConditions": [{"name": "counts-disruptions", "expression": SPARED}],
@@ -157,7 +158,7 @@ def _changing(name: str, project: str, spec: Json) -> list[Json]:
 
 
 def validating_policy(features: Features, failure_policy: FailurePolicy, project: str) -> list[Json]:
-    """A ValidatingAdmissionPolicy and its binding: ways around are refused."""
+    """A ValidatingAdmissionPolicy and its binding: refuses ways around the isolation."""
     name = f"egs-{project}-isolation"
     spec: Json = {
         "failurePolicy": failure_policy,
@@ -185,7 +186,7 @@ def secrets_policy(failure_policy: FailurePolicy, project: str) -> list[Json]:
 
 
 def mutating_webhook(features: Features, project: str, webhook: Webhook, grace_s: int = 0) -> Json:
-    """Asks our webhook to give GPU pods their slice's nodes and time to end, and to have Jobs ignore disruptions."""
+    """Calls our webhook to give GPU pods their nodes and grace period, and to make Jobs ignore disruptions."""
     asked = {"failurePolicy": "Ignore", "reinvocationPolicy": "IfNeeded"}  # as in the policies above
     pods = {
         **_hook("placement.egs.dev", features, project, GPUS),
@@ -206,7 +207,7 @@ def mutating_webhook(features: Features, project: str, webhook: Webhook, grace_s
 def validating_webhook(
     features: Features, failure_policy: FailurePolicy, project: str, webhook: Webhook
 ) -> Json:
-    """Asks our webhook to refuse ways around, and members' Secrets that hold anything."""
+    """Calls our webhook to refuse ways around the isolation, and members' Secrets with content."""
     pods = {
         **_hook("isolation.egs.dev", features, project, SUSPECT),
         "clientConfig": webhook.client_config(
@@ -255,7 +256,7 @@ def _constraints(project: str, *on: Json) -> Json:
 
 
 def _namespaces(project: str) -> Json:
-    """Those of slices; the cluster's own namespaces, and ours, are never among them."""
+    """The namespaces of slices; never the cluster's own namespaces, nor ours."""
     return {
         "matchLabels": {OWNER: project},
         "matchExpressions": [{"key": NAMESPACE_SLICE, "operator": "Exists"}],
@@ -263,7 +264,7 @@ def _namespaces(project: str) -> Json:
 
 
 def _judged(features: Features) -> list[Json]:
-    """New pods, tolerations that are added to living ones, and containers that are put into living ones."""
+    """New pods, tolerations added to existing ones, and ephemeral containers."""
     found = [on_pods("CREATE", "UPDATE")]
     if features.ephemeral_containers:
         found.append({**on_pods("UPDATE"), "resources": ["pods/ephemeralcontainers"]})
@@ -274,14 +275,16 @@ NEW_JOBS: Json = {**on("jobs", "CREATE"), "apiGroups": ["batch"]}
 
 
 def _inlined(expression: str) -> str:
-    """Without variables, which webhooks' conditions have not; nor do they know the namespace, so nobody's slice."""
+    """Without variables, which webhook conditions do not support; they cannot read the namespace either, so
+    no slice.
+    """
     for name, value in reversed(tuple(VARIABLES.items())):
         expression = expression.replace(f"variables.{name}", "''" if name == "slice" else f"({value})")
     return expression
 
 
 SUSPECT = " || ".join(f"({_inlined(cel)})" for cel in (GPUS, *(rule.cel for rule in WAYS_AROUND)))
-"""CEL: the pod asks for GPUs or breaks a rule; any other pod does not depend on our webhook."""
+"""CEL: the pod asks for GPUs or violates a rule; other pods do not depend on our webhook."""
 
 _OURS = f"{{'key': '{SLICE}', 'operator': 'Equal', 'value': variables.slice, 'effect': '{EFFECT}'}}"
 PLACING = (
@@ -295,4 +298,4 @@ PLACING = (
     f" && (!has(t.effect) || t.effect in ['', '{EFFECT}'])) ? []"
     f" : [JSONPatch{{op: 'add', path: '/spec/tolerations/-', value: {_OURS}}}])"
 )
-"""CEL: what `review.placing` answers for a pod that asks for GPUs."""
+"""CEL: the result of `review.placing` for a pod that asks for GPUs."""

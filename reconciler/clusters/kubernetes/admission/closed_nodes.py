@@ -1,13 +1,15 @@
-"""Managed nodes are closed to all pods but those of slices: which other pods may get there, and which are refused.
+"""Managed nodes are closed to pods outside slices: which outside pods are allowed there, and which are
+refused.
 
-Pure. A pod gets past our taint by tolerating it, by tolerating every taint, or by naming its node. Outside of slices
-the first and the last are refused, and the second unless the pod's own node selector or affinity keeps it off managed
-nodes: so a monitor that tolerates everything goes on wherever it has something to do. Pods of DaemonSets and of the
-namespaces that the cluster's document admits are let in as they are, and so are a kubelet's own.
+Pure. A pod bypasses our taint by tolerating it, by tolerating every taint, or by naming its node. Outside
+slices the first and the last are refused, and the second unless the pod's node selector or affinity keeps it
+off managed nodes: so a monitor that tolerates everything still runs elsewhere. Pods of DaemonSets and of the
+namespaces that the cluster's document admits are allowed, and so are a kubelet's own.
 
-As in `review` every rule stands here in Python, for our webhook, and beside it in CEL, for the API server's policies.
-Held by tests/reconciler/clusters/kubernetes/admission/test_closed_nodes.py, which asks both about the same pods.
-Neither ever stops a pod when it cannot be asked: the cluster's own pods matter more than one GPU.
+As in `review`, every rule exists in Python, for our webhook, and next to it in CEL, for the API server's
+policies. Held by tests/reconciler/clusters/kubernetes/admission/test_closed_nodes.py, which compares both on
+the same pods. If neither can be evaluated, pods are admitted: the cluster's own pods matter more than one
+GPU.
 """
 
 from __future__ import annotations
@@ -24,38 +26,38 @@ from reconciler.clusters.kubernetes.nodes.node_inventory import DAEMON_SET, Node
 from schemas.documents.cluster import Outsiders
 
 MOST_VALUES = 32
-"""Values of one label that are kept; of a label with more of them any value may be a managed node's."""
+"""Values kept per label; a label with more is treated as if any value may be a managed node's."""
 CHUNK = 80_000
-"""Characters of one CEL literal: a server parses at most 100,000 of one expression."""
+"""Characters of one CEL literal: a server parses at most 100,000 in one expression."""
 KUBELETS = "system:node:"
 SYSTEM_ACCOUNTS = "system:serviceaccount:kube-system:"
 ACCOUNTS = "system:serviceaccount:"
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
-    """What is closed in one cluster, and to whom it is open."""
+class ClosedNodes:
+    """What is closed in one cluster, and to which pods it is open."""
 
     nodes: tuple[str, ...] = ()
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Labels of managed nodes with every value that one of them has; none where they have too many."""
+    """Labels of managed nodes with all their values; empty if there are too many."""
     everywhere: tuple[str, ...] = ()
     """Keys of labels that every managed node has."""
     admitted: tuple[str, ...] = ()
-    """Namespaces whose pods are let in, each by its name or by how its name begins, with `*`."""
+    """Namespaces whose pods are admitted, by name or by prefix with `*`."""
     daemon_sets: bool = True
 
     def may_have(self, key: str, value: str) -> bool:
-        """A managed node may bear that label."""
+        """True if a managed node may have that label."""
         return key in self.values and (not self.values[key] or value in self.values[key])
 
     def admits(self, namespace: str) -> bool:
-        """Pods of that namespace are let in."""
+        """True if pods of that namespace are admitted."""
         return re.fullmatch(_pattern(self.admitted), namespace) is not None
 
 
-def ground(nodes: Iterable[Node], outsiders: Outsiders, system: str) -> Ground:
-    """Of these managed nodes; `system`: our own namespace, where checks and agents run."""
+def closed_nodes_of(nodes: Iterable[Node], outsiders: Outsiders, system: str) -> ClosedNodes:
+    """For these managed nodes; `system`: our own namespace, where checks and agents run."""
     named: list[str] = []
     values: dict[str, set[str]] = {}
     counts: dict[str, int] = {}
@@ -64,9 +66,9 @@ def ground(nodes: Iterable[Node], outsiders: Outsiders, system: str) -> Ground:
         for key, value in node.labels.items():
             values.setdefault(key, set()).add(value)
             counts[key] = counts.get(key, 0) + 1
-    # Which slices have nodes changes with every start and end, and no selector of an outsider may go by it.
+    # The slice label changes with every start and end, so an outside pod's selector must not rely on it.
     values[SLICE], counts[SLICE] = set(), 0
-    return Ground(
+    return ClosedNodes(
         nodes=tuple(sorted(named)),
         values={k: tuple(sorted(v)) if len(v) <= MOST_VALUES else () for k, v in sorted(values.items())},
         everywhere=tuple(sorted(key for key, count in counts.items() if count == len(named) and count)),
@@ -75,8 +77,8 @@ def ground(nodes: Iterable[Node], outsiders: Outsiders, system: str) -> Ground:
     )
 
 
-def written(found: Ground) -> str:
-    """For `read`."""
+def written(found: ClosedNodes) -> str:
+    """The text that `read` parses."""
     rows = {
         "nodes": found.nodes,
         "values": found.values,
@@ -87,29 +89,29 @@ def written(found: Ground) -> str:
     return json.dumps(rows, sort_keys=True)
 
 
-def read(text: str) -> Ground | None:
-    """None for what nobody wrote by `written`."""
+def read(text: str) -> ClosedNodes | None:
+    """None for text not made by `written`."""
     try:
         rows = json.loads(text)
         values = {str(key): tuple(map(str, known)) for key, known in rows["values"].items()}
         nodes, everywhere, admitted = (tuple(map(str, rows[k])) for k in ("nodes", "everywhere", "admitted"))
-        return Ground(nodes, values, everywhere, admitted, bool(rows["daemonSets"]))
+        return ClosedNodes(nodes, values, everywhere, admitted, bool(rows["daemonSets"]))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """What is judged of one pod outside of slices."""
+    """The judged parts of one pod outside slices."""
 
-    ground: Ground
+    closed: ClosedNodes
     born: bool
     spec: Json
-    tolerations: tuple[Json, ...]  # new ones that bear upon scheduling
+    tolerations: tuple[Json, ...]  # new ones that affect scheduling
 
 
-def visitor(question: Json, known: Ground) -> Visitor | None:
-    """Of an admission request about a pod; None: it is let in, whatever it says."""
+def visitor(question: Json, known: ClosedNodes) -> Visitor | None:
+    """From an admission request about a pod; None: always admitted."""
     user, item = str((question.get("userInfo") or {}).get("username", "")), question["object"]
     daemon = known.daemon_sets and _is_daemon(item) and _is_system(user)
     if daemon or user.startswith(KUBELETS) or known.admits(question["namespace"]):
@@ -119,7 +121,7 @@ def visitor(question: Json, known: Ground) -> Visitor | None:
     kept = old.get("tolerations") or ()
     new = (t for t in spec.get("tolerations") or () if t not in kept)
     return Visitor(
-        ground=known,
+        closed=known,
         born=before is None,
         spec=spec,
         tolerations=tuple(t for t in new if (t.get("effect") or EFFECT) == EFFECT),
@@ -136,31 +138,31 @@ def _kind_of(owner: Json) -> str:
 
 
 def _is_system(user: str) -> bool:
-    """A part of the cluster itself: what a person writes into a pod's owners is not enough."""
+    """True for a component of the cluster itself: the pod's claimed owner is not enough."""
     is_account = user.startswith(ACCOUNTS)
     return user.startswith(SYSTEM_ACCOUNTS) or (user.startswith("system:") and not is_account)
 
 
 def _kept_off(found: Visitor) -> bool:
-    """Its own node selector or affinity leaves no managed node."""
+    """True if its own node selector or affinity excludes all managed nodes."""
     chosen = (found.spec.get("nodeSelector") or {}).items()
     affinity = (found.spec.get("affinity") or {}).get("nodeAffinity") or {}
     needed = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
     terms: list[Json] = needed.get("nodeSelectorTerms") or []
-    return any(not found.ground.may_have(key, value) for key, value in chosen) or (
-        bool(terms) and all(_leaves_none(term, found.ground) for term in terms)
+    return any(not found.closed.may_have(key, value) for key, value in chosen) or (
+        bool(terms) and all(_leaves_none(term, found.closed) for term in terms)
     )
 
 
-def _leaves_none(term: Json, known: Ground) -> bool:
-    """No managed node fulfils it: one requirement that none fulfils is enough."""
+def _leaves_none(term: Json, known: ClosedNodes) -> bool:
+    """True if no managed node matches: one requirement that none fulfils is enough."""
     fields = term.get("matchFields") or ()
     return any(_excludes(one, known) for one in term.get("matchExpressions") or ()) or any(
         one["operator"] == "In" and not set(one.get("values") or ()) & set(known.nodes) for one in fields
     )
 
 
-def _excludes(one: Json, known: Ground) -> bool:
+def _excludes(one: Json, known: ClosedNodes) -> bool:
     key, values = one["key"], one.get("values") or ()
     match one["operator"]:
         case "In":
@@ -174,14 +176,14 @@ def _excludes(one: Json, known: Ground) -> bool:
 
 def _tolerates_all(found: Visitor) -> bool:
     tolerant = any(not t.get("key") for t in found.tolerations)
-    return tolerant and bool(found.ground.nodes) and not _kept_off(found)
+    return tolerant and bool(found.closed.nodes) and not _kept_off(found)
 
 
 # --- CEL ---
 
 
 def _words(name: str, words: Iterable[str]) -> dict[str, str]:
-    """Variables of one list: literals in which each word stands between blanks."""
+    """Variables for one list: literals with each word between spaces."""
     chunks = [" "]
     for word in words:
         if len(chunks[-1]) > CHUNK:
@@ -196,7 +198,7 @@ def _among(names: Iterable[str], word: str) -> str:
 
 
 def _pattern(admitted: Iterable[str]) -> str:
-    """A regular expression; names have no characters that mean something in one."""
+    """A regular expression; names have no special characters."""
     return "^(" + "|".join(name.replace("*", ".*") for name in admitted) + ")$"
 
 
@@ -213,15 +215,15 @@ _LABELS = "namespaceObject.metadata.labels"
 
 
 def _own(project: str) -> str:
-    """CEL: the namespace is a slice's of this project, whose pods `review` judges."""
+    """CEL: the namespace belongs to a slice of this project, whose pods `review` judges."""
     return (
         f"(has({_LABELS}) && '{NAMESPACE_SLICE}' in {_LABELS} && '{OWNER}' in {_LABELS} "
         f"&& {_LABELS}['{OWNER}'] == '{project}')"
     )
 
 
-def variables(known: Ground, project: str) -> dict[str, str]:
-    """What the rules' CEL reads, in an order in which each reads only earlier ones."""
+def variables(known: ClosedNodes, project: str) -> dict[str, str]:
+    """The variables of the rules' CEL, each using only earlier ones."""
     pairs = (f"{key}={value}" for key, values in known.values.items() for value in values)
     vague = (key for key, values in known.values.items() if not values)
     nodes, values = _words("nodes", known.nodes), _words("values", pairs)
@@ -266,50 +268,50 @@ def variables(known: Ground, project: str) -> dict[str, str]:
     }
 
 
-def names_of(known: Ground) -> dict[str, str]:
-    """The variables that name managed nodes."""
+def names_of(known: ClosedNodes) -> dict[str, str]:
+    """The variables with the names of managed nodes."""
     return _words("nodes", known.nodes)
 
 
-def _named(known: Ground, name: str) -> str:
+def _named(known: ClosedNodes, name: str) -> str:
     return _among(_words("nodes", known.nodes), name)
 
 
-ADVICE = "an admin may admit the namespace by spec.admission.outsiders of the Cluster document"
+ADVICE = "an admin can admit the namespace in spec.admission.outsiders of the Cluster document"
 
 
 RULES: tuple[Rule[Visitor], ...] = (
     Rule(
         reason="ManagedNodeNamed",
-        text=f"spec.nodeName is a GPU node that only slices use; name another node, or none; {ADVICE}",
-        broken=lambda v: v.born and v.spec.get("nodeName") in v.ground.nodes,
+        text=f"spec.nodeName is a GPU node reserved for slices; choose another node, or none; {ADVICE}",
+        broken=lambda v: v.born and v.spec.get("nodeName") in v.closed.nodes,
         cel="variables.born && variables.named && !(variables.admitted)",
     ),
     Rule(
         reason="ManagedToleration",
-        text=f"a toleration of {SLICE} is for pods of slices; remove it; {ADVICE}",
+        text=f"a toleration of {SLICE} is only for pods of slices; remove it; {ADVICE}",
         broken=lambda v: any(t.get("key") == SLICE for t in v.tolerations),
-        # Slices of another project tolerate their own nodes, whose names of slices none of ours has.
+        # Slices of another project tolerate their own nodes; their names differ from our slices' names.
         cel=f"variables.scheduling.exists(t, has(t.key) && t.key == '{SLICE}' && !(variables.slice != '' "
         "&& (!has(t.operator) || t.operator in ['', 'Equal']) && has(t.value) && t.value == variables.slice))"
         " && !(variables.admitted)",
     ),
     Rule(
         reason="ToleratesEverything",
-        text="a toleration without a key would let this pod onto GPU nodes that only slices use; tolerate taints "
-        f"by their keys, or keep it off these nodes by spec.nodeSelector or spec.affinity; {ADVICE}",
+        text="a toleration without a key would allow this pod on GPU nodes reserved for slices; tolerate taints "
+        f"by their keys, or keep it off these nodes with spec.nodeSelector or spec.affinity; {ADVICE}",
         broken=_tolerates_all,
         cel="variables.closed && variables.scheduling.exists(t, !has(t.key) || t.key == '') "
         "&& !(variables.keptOff) && !(variables.admitted)",
     ),
 )
-"""What a pod outside of slices is refused for."""
+"""Why a pod outside slices is refused."""
 
 
-def broken(question: Json, grounds: Iterable[Ground]) -> tuple[Rule[Visitor], ...]:
-    """The rules that a pod outside of slices breaks, of whichever project the nodes are."""
+def broken(question: Json, closed: Iterable[ClosedNodes]) -> tuple[Rule[Visitor], ...]:
+    """The rules that a pod outside slices violates, for the nodes of any project."""
     found: dict[str, Rule[Visitor]] = {}
-    for known in grounds:
+    for known in closed:
         judged = visitor(question, known)
         if judged is not None:
             found |= {rule.reason: rule for rule in refusals(judged, RULES)}
@@ -320,13 +322,13 @@ SUSPECT = (
     "(has(object.spec.nodeName) && object.spec.nodeName != '') || (has(object.spec.tolerations) "
     f"&& object.spec.tolerations.exists(t, !has(t.key) || t.key in ['', '{SLICE}']))"
 )
-"""CEL: the pod may break a rule; any other is let in without a further look."""
+"""CEL: the pod may violate a rule; any other is admitted without further checks."""
 
 BINDER = f"{_SYSTEM} || {_USER}.matches('^{ACCOUNTS}(%s):')"
 
 
-def binding_rule(known: Ground, project: str) -> str:
-    """CEL: somebody who is no scheduler of the cluster binds a pod to a managed node, past every taint."""
+def binding_rule(known: ClosedNodes, project: str) -> str:
+    """CEL: a user that is not a cluster scheduler binds a pod to a managed node, bypassing all taints."""
     trusted = BINDER % "|".join(name.replace("*", "[^:]*") for name in known.admitted)
     return (
         f"{_named(known, 'object.target.name')} && !({_own(project)}) && !({trusted})"
@@ -335,6 +337,6 @@ def binding_rule(known: Ground, project: str) -> str:
 
 
 BOUND = (
-    "ManagedNodeBound: the target is a GPU node that only slices use, and only a scheduler of the cluster binds pods "
-    f"there; {ADVICE}"
+    "ManagedNodeBound: the target is a GPU node reserved for slices, where only a scheduler of the "
+    f"cluster may bind pods; {ADVICE}"
 )

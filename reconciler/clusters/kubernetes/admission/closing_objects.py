@@ -1,12 +1,13 @@
-"""The objects that close managed nodes to pods outside of slices: the API server's policies, or our webhook. Pure.
+"""The objects that close managed nodes to pods outside slices: the API server's policies, or our webhook.
+Pure.
 
-What is refused is in `closing`. Nothing here ever stops a pod that cannot be judged.
+`closing` has the rules. A pod that cannot be judged is always admitted.
 """
 
 from __future__ import annotations
 
 from reconciler.clusters.kubernetes.admission import closed_nodes
-from reconciler.clusters.kubernetes.admission.closed_nodes import Ground
+from reconciler.clusters.kubernetes.admission.closed_nodes import ClosedNodes
 from reconciler.clusters.kubernetes.admission.object_shapes import (
     CONFIG_MAP,
     Webhook,
@@ -17,16 +18,16 @@ from reconciler.clusters.kubernetes.admission.object_shapes import (
 )
 from reconciler.clusters.kubernetes.api.api_client import Json
 from reconciler.clusters.kubernetes.api.api_features import Features
-from reconciler.clusters.kubernetes.names import GROUND, NAMESPACE_SLICE
+from reconciler.clusters.kubernetes.names import CLOSED_NODES, NAMESPACE_SLICE
 
 NODES_PATH = "/nodes"
-"""Of our webhook, for pods outside of slices."""
+"""Path of our webhook for pods outside slices."""
 TIMEOUT_S = 2
-"""Longest that such a pod waits for our webhook."""
+"""Timeout of our webhook for such a pod."""
 
 
-def nodes_policy(project: str, known: Ground) -> list[Json]:
-    """A ValidatingAdmissionPolicy and its binding: managed nodes are closed to pods outside of slices."""
+def nodes_policy(project: str, known: ClosedNodes) -> list[Json]:
+    """A ValidatingAdmissionPolicy and its binding: managed nodes are closed to pods outside slices."""
     spec: Json = {
         **_everywhere(on_pods("CREATE", "UPDATE")),
         "matchConditions": [{"name": "may-get-there", "expression": closed_nodes.SUSPECT}],
@@ -42,8 +43,8 @@ def nodes_policy(project: str, known: Ground) -> list[Json]:
     return denying(f"egs-{project}-nodes", project, spec)
 
 
-def bindings_policy(project: str, known: Ground) -> list[Json]:
-    """The same for bindings that somebody makes by hand, which no taint holds up."""
+def bindings_policy(project: str, known: ClosedNodes) -> list[Json]:
+    """The same for manual bindings, which no taint prevents."""
     rule = closed_nodes.binding_rule(known, project)
     bindings = {**on("pods/binding", "CREATE"), "resources": ["pods/binding", "bindings"]}
     spec: Json = {
@@ -58,7 +59,7 @@ def bindings_policy(project: str, known: Ground) -> list[Json]:
 
 
 def _everywhere(*on: Json) -> Json:
-    """In every namespace, the cluster's own among them: what cannot be judged is let in."""
+    """In every namespace, even the cluster's own: what cannot be judged is admitted."""
     return {
         "failurePolicy": "Ignore",
         "matchConstraints": {
@@ -71,21 +72,21 @@ def _everywhere(*on: Json) -> Json:
     }
 
 
-def ground_map(project: str, namespace: str, known: Ground) -> Json:
-    """What our webhook goes by when it closes managed nodes."""
+def closed_nodes_map(project: str, namespace: str, known: ClosedNodes) -> Json:
+    """The data our webhook uses to close managed nodes."""
     found = made(CONFIG_MAP, f"egs-{project}-nodes", project, data={"ground": closed_nodes.written(known)})
     meta = {**found["metadata"], "namespace": namespace}
-    meta["labels"] = {**meta["labels"], GROUND: "true"}
+    meta["labels"] = {**meta["labels"], CLOSED_NODES: "true"}
     return {**found, "apiVersion": "v1", "metadata": meta}
 
 
-def read_ground(item: Json) -> Ground | None:
-    """What such an object says."""
+def read_closed_nodes(item: Json) -> ClosedNodes | None:
+    """The data in such an object."""
     return closed_nodes.read((item.get("data") or {}).get("ground", ""))
 
 
 def outside_hook(features: Features, webhook: Webhook) -> Json:
-    """One webhook of a configuration: it asks ours about pods outside of slices."""
+    """One webhook of a configuration, for pods outside slices."""
     matched = (
         [{"name": "may-get-there", "expression": closed_nodes.SUSPECT}] if features.match_conditions else []
     )
@@ -99,6 +100,6 @@ def outside_hook(features: Features, webhook: Webhook) -> Json:
         "clientConfig": webhook.client_config(NODES_PATH),
         "rules": [on_pods("CREATE", "UPDATE")],
         "namespaceSelector": {"matchExpressions": [{"key": NAMESPACE_SLICE, "operator": "DoesNotExist"}]},
-        "failurePolicy": "Ignore",  # it never stops the cluster's own pods
+        "failurePolicy": "Ignore",  # it never blocks the cluster's own pods
         "timeoutSeconds": TIMEOUT_S,
     }

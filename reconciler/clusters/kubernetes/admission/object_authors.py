@@ -1,10 +1,10 @@
-"""Who asked for a GPR object: admission writes the name of whoever sends it into an annotation. Pure.
+"""Authors of GPR objects: admission records the sender's user name in an annotation. Pure.
 
-Nobody can write another's name there: what people send is refused or overwritten. A later change that asks for nothing
-(a label, an annotation of somebody else's tool) leaves the author as it was. Where admission policies can change
-objects (MutatingAdmissionPolicy, GA from 1.36) one does it, elsewhere a webhook, whose answer is `authored`.
+Users cannot set another name: it is refused or overwritten. A change that does not affect the request (a
+label, another tool's annotation) keeps the author. Where admission policies can mutate objects
+(MutatingAdmissionPolicy, GA from 1.36) a policy does it, elsewhere a webhook, with the result of `authored`.
 
-The annotation is believed only of objects younger than the policy or webhook that guards it (`guarded_since`).
+The annotation is trusted only on objects younger than the policy or webhook that guards it (`guarded_since`).
 
 Held by tests/reconciler/clusters/kubernetes/admission/test_object_authors.py.
 """
@@ -46,9 +46,9 @@ _POINTER = "/metadata/annotations/" + AUTHOR.replace("~", "~0").replace("/", "~1
 
 
 def authored(request: Mapping[str, Any]) -> Sequence[Json]:
-    """The JSON Patch that makes the annotation true; `request` is that of an AdmissionReview of a GPR object.
+    """The JSON Patch that corrects the annotation; `request` is that of an AdmissionReview of a GPR object.
 
-    Raises UserError `AuthorForged` when somebody names another as the author.
+    Raises UserError `AuthorForged` if a user names another author.
     """
     user = str(request["userInfo"]["username"])
     annotations = request["object"]["metadata"].get("annotations")
@@ -57,7 +57,7 @@ def authored(request: Mapping[str, Any]) -> Sequence[Json]:
     before = None if old is None else (old["metadata"].get("annotations") or {}).get(AUTHOR)
     if claimed is not None and claimed not in (user, before):
         raise UserError(
-            f"the annotation {AUTHOR} says {claimed!r}, but {user!r} sends this; leave it out, it is written for you",
+            f"the annotation {AUTHOR} says {claimed!r}, but {user!r} sends this; leave it out, it is set automatically",
             "AuthorForged",
         )
     author = before if old is not None and _asks(old) == _asks(request["object"]) else user
@@ -71,14 +71,14 @@ def authored(request: Mapping[str, Any]) -> Sequence[Json]:
 
 
 def _asks(item: Mapping[str, Any]) -> tuple[Any, Any]:
-    """What of an object a request is made of."""
+    """The parts of an object that its request is made of."""
     return item.get("spec"), (item["metadata"].get("annotations") or {}).get(RELEASE)
 
 
 def address_of(user: str, cluster: str) -> str:
-    """The address by which people list whom an API server knows by that name; empty: none can stand for it.
+    """The address that stands for an API server's user in manifests; empty: none can.
 
-    A mail address is one's own. A service account has one that no two share and no mail can reach:
+    An e-mail address is used as it is. A service account gets a unique address that no mail reaches:
     `<name>@<namespace>.serviceaccount.<cluster>.invalid`.
     """
     account = _ACCOUNT.fullmatch(user)
@@ -88,17 +88,17 @@ def address_of(user: str, cluster: str) -> str:
 
 
 def is_address(text: str) -> bool:
-    """Whether it is what `address_of` gives."""
+    """True if it is an address made by `address_of`."""
     return _MAIL.fullmatch(text) is not None
 
 
 def author_webhooks(client: Json) -> Json:
-    """The configuration by which an API server asks our webhook; `client` is its clientConfig."""
+    """The configuration that makes an API server call our webhook; `client` is its clientConfig."""
     webhook = {
         "name": f"authors.{PLURAL}.{GROUP}",
         "clientConfig": client,
         "rules": [_RULE],
-        # In every namespace: one may become a slice's after somebody wrote into it.
+        # In every namespace: one may become a slice's after an object was created in it.
         "namespaceSelector": {},
         "objectSelector": {},
         "matchConditions": [],
@@ -106,7 +106,7 @@ def author_webhooks(client: Json) -> Json:
         "failurePolicy": "Fail",
         "sideEffects": "None",
         "timeoutSeconds": 5,
-        "reinvocationPolicy": "IfNeeded",  # another webhook may have written after us
+        "reinvocationPolicy": "IfNeeded",  # another webhook may have changed it after us
         "admissionReviewVersions": ["v1"],
     }
     return {
@@ -118,9 +118,9 @@ def author_webhooks(client: Json) -> Json:
 
 
 def author_policies() -> tuple[Json, ...]:
-    """The same without a webhook, for API servers that have MutatingAdmissionPolicy v1: a policy and its binding.
+    """The same without a webhook, for API servers with MutatingAdmissionPolicy v1: a policy and its binding.
 
-    What people write into the annotation is overwritten, not refused.
+    What users write into the annotation is overwritten, not refused.
     """
     policy = {
         "apiVersion": ADMISSION,
@@ -164,7 +164,7 @@ def author_policies() -> tuple[Json, ...]:
 
 
 def _annotation(item: str, name: str) -> str:
-    """CEL: an annotation's value, or the empty text."""
+    """CEL: an annotation's value, or an empty string."""
     there = f'has({item}.metadata.annotations) && "{name}" in {item}.metadata.annotations'
     return f'({there} ? {item}.metadata.annotations["{name}"] : "")'
 
@@ -182,7 +182,9 @@ _PATCH = (
 
 
 def guarded_since(policy: Json | None, binding: Json | None, webhooks: Json | None) -> datetime | None:
-    """Since when nobody can write another's name; None: anybody can. Each argument is the object of its path."""
+    """Since when users cannot forge the annotation; None: they can. The arguments are the objects at their
+    paths.
+    """
     since = [_created(webhooks)] if webhooks is not None and _guards(webhooks) else []
     if policy is not None and binding is not None and policy["spec"].get("failurePolicy", "Fail") == "Fail":
         since.append(max(_created(policy), _created(binding)))
@@ -190,7 +192,7 @@ def guarded_since(policy: Json | None, binding: Json | None, webhooks: Json | No
 
 
 def _guards(webhooks: Json) -> bool:
-    """Whether the configuration is still as we made it, where that matters."""
+    """True if the relevant parts of the configuration are as we made them."""
     wanted = author_webhooks({})["webhooks"][0]
     narrow = ("failurePolicy", "namespaceSelector", "rules", "objectSelector", "matchConditions")
     return any(

@@ -1,4 +1,4 @@
-"""How objects look that have an API server judge others, where they are kept, and whether one is as wanted. Pure."""
+"""Admission objects: their paths, and how they are compared with what is wanted. Pure."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ KINDS: Mapping[str, str] = {
     "MutatingWebhookConfiguration": "mutatingwebhookconfigurations",
     "ValidatingWebhookConfiguration": "validatingwebhookconfigurations",
 }
-"""Every kind that judges, with the last part of its path. A policy stands before its binding."""
+"""Every kind of admission object, with the last part of its path. A policy comes before its binding."""
 CONFIG_MAP = "ConfigMap"
-"""What our webhook reads of managed nodes, in our own namespace."""
+"""The kind with our webhook's data about managed nodes, in our own namespace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Webhook:
     url: str = ""  # instead of a Service, as https://host:port
 
     def client_config(self, path: str) -> Json:
-        """Of one of its paths."""
+        """The client config for one of its paths."""
         bundle = base64.b64encode(self.ca).decode()
         if self.url:
             return {"url": f"{self.url}{path}", "caBundle": bundle}
@@ -42,7 +42,7 @@ class Webhook:
 
 
 def path_of(item: Json) -> str:
-    """Where the API server keeps such an object."""
+    """The path of such an object."""
     if item["kind"] == CONFIG_MAP:
         return f"/api/v1/namespaces/{item['metadata']['namespace']}/configmaps/{item['metadata']['name']}"
     return f"{ADMISSION}/{KINDS[item['kind']]}/{item['metadata']['name']}"
@@ -71,7 +71,7 @@ def on(plural: str, *operations: str) -> Json:
 
 
 def differing(found: Json, wanted: Json) -> list[str]:
-    """Top fields of `wanted` that `found` does not have so; what others added elsewhere is theirs."""
+    """Top-level fields of `wanted` that differ in `found`; fields added by others are ignored."""
     labels = (found.get("metadata") or {}).get("labels")
     ours = [] if _covers(labels, wanted["metadata"]["labels"]) else ["metadata.labels"]
     if "webhooks" in wanted:
@@ -85,7 +85,7 @@ def differing(found: Json, wanted: Json) -> list[str]:
 
 
 def _covers(found: object, wanted: object) -> bool:
-    """All of `wanted` is so; an empty wish is met by nothing at all, and a list is met by itself only."""
+    """True if `found` contains all of `wanted`; empty values match absent ones, lists only equal lists."""
     if wanted in ({}, []):
         return not found
     if isinstance(wanted, dict):
@@ -100,7 +100,7 @@ def _covers(found: object, wanted: object) -> bool:
 
 
 def _same(key: str, found: object, wanted: object) -> bool:
-    """A selector with one more line selects something else."""
+    """A selector with an additional line selects something else."""
     if key.endswith("Selector") and wanted:
         return found == wanted
     return _covers(found, wanted)

@@ -1,9 +1,10 @@
-"""Pods of slices get their nodes and no others: the objects that see to it are there, and only those.
+"""Keeps the admission objects in place that give pods of slices their nodes and no others.
 
-What they are is `policies`' to say. New ones are made before old ones go, so that an upgraded API server, which then
-has policies instead of our webhook, is never without either. Looks cost no call; every write is conditional on what it
-was decided on, and one that bears a newer stamp is refused. What names the authors of GPR objects is there once for all
-projects of a cluster: it bears no stamp, each of them keeps it, and none takes it away but for its successor.
+`policies` defines the objects. New ones are created before old ones are removed, so that an upgraded API
+server, which then uses policies instead of our webhook, is never without either. Comparing costs no call;
+every write is conditional on the version it was decided on, and refused if the object has a newer stamp. The
+object that records the authors of GPR objects exists once for all projects of a cluster: it has no stamp,
+every project maintains it, and none removes it except after replacing it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Literal
 
 from reconciler.clusters.kubernetes.admission import webhook_certificates
 from reconciler.clusters.kubernetes.admission.admission_policies import is_shared, needs_webhook, objects
-from reconciler.clusters.kubernetes.admission.closed_nodes import Ground, ground
+from reconciler.clusters.kubernetes.admission.closed_nodes import ClosedNodes, closed_nodes_of
 from reconciler.clusters.kubernetes.admission.object_shapes import (
     CONFIG_MAP,
     KINDS,
@@ -30,7 +31,7 @@ from reconciler.clusters.kubernetes.admission.webhook import SERVICE
 from reconciler.clusters.kubernetes.api.api_client import Api, Json, Rejected
 from reconciler.clusters.kubernetes.api.api_features import ADMISSION, Features, serves_requests
 from reconciler.clusters.kubernetes.api.informer import Informer, key_of
-from reconciler.clusters.kubernetes.names import GROUND, MANAGED_BY, MANAGER, OBJECT_STAMP, OWNER
+from reconciler.clusters.kubernetes.names import CLOSED_NODES, MANAGED_BY, MANAGER, OBJECT_STAMP, OWNER
 from reconciler.clusters.kubernetes.nodes.cluster_view import Known, managed
 from reconciler.clusters.kubernetes.nodes.node_inventory import Node, Pod
 from reconciler.clusters.kubernetes.nodes.node_marks import late, read_stamp, write_stamp
@@ -42,39 +43,41 @@ from schemas.errors import UserError
 log = logging.getLogger(__name__)
 
 ASK_AGAIN = timedelta(minutes=1)
-"""How old it may be what we know of the webhook's authority, which changes once in years, and of custom resources."""
-NOTHING = Ground()
+"""Maximum age of our knowledge of the webhook's authority, which changes once in years, and of custom
+resources.
+"""
+NOTHING = ClosedNodes()
 TAKEN = frozenset({404, 409, 422})
-"""Answers to the repair of a pod that has changed or ended in between."""
+"""Answers to the repair of a pod that changed or ended in between."""
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Whose cluster it is, and where its API server finds our webhook."""
+    """The project, and where the API server finds our webhook."""
 
     project: str
     namespace: str
     url: str = ""  # https://host:port, instead of our Service in `namespace`
-    grace_s: int = 0  # what GPU pods get at least to end, as long as the cluster's notice
+    grace_s: int = 0  # minimum grace period of GPU pods, at most the cluster's notice
 
 
 class Closed:
-    """What is closed to pods outside of slices; worked out anew only when a node changed. One owner."""
+    """What is closed to pods outside slices; computed again only after a node changed. One owner."""
 
     def __init__(self, spec: ClusterSpec, named: Mapping[str, Pool], system: str) -> None:
         self._spec, self._named, self._system = spec, named, system
-        self._last: tuple[Mapping[str, Node], Ground] = ({}, NOTHING)
+        self._last: tuple[Mapping[str, Node], ClosedNodes] = ({}, NOTHING)
 
-    def of(self, known: Known) -> Ground:
-        """Of the nodes that are managed now."""
+    def of(self, known: Known) -> ClosedNodes:
+        """For the currently managed nodes."""
         if self._last[0] is not known.nodes:
             nodes = managed(known, self._spec, self._named)
-            self._last = (known.nodes, ground(nodes, self._spec.admission.outsiders, self._system))
+            self._last = (known.nodes, closed_nodes_of(nodes, self._spec.admission.outsiders, self._system))
         return self._last[1]
 
 
 class Placement:
-    """Keeps one cluster's admission objects of one project."""
+    """Maintains one cluster's admission objects of one project."""
 
     def __init__(
         self,
@@ -91,39 +94,41 @@ class Placement:
             if _served(kind, features)
         }
         maps = f"/api/v1/namespaces/{site.namespace}/configmaps"
-        self._known[CONFIG_MAP] = Informer(api, maps, self._kept, f"{MANAGED_BY}={MANAGER},{GROUND}", wake)
-        self._had: dict[str, Json] = {}  # by object, the content that was wanted when it last was so
+        self._known[CONFIG_MAP] = Informer(
+            api, maps, self._kept, f"{MANAGED_BY}={MANAGER},{CLOSED_NODES}", wake
+        )
+        self._had: dict[str, Json] = {}  # by object, the wanted content when it last matched
         self._quarrels = Quarrels()
         self._webhook: tuple[datetime, Webhook] | None = None
-        self._looked: datetime | None = None  # for custom resources
+        self._looked: datetime | None = None  # for custom resources, last check
 
     @property
     def informers(self) -> tuple[Informer[Json], ...]:
-        """All that it watches; whoever has it starts and stops them."""
+        """All its watches; the owner starts and stops them."""
         return tuple(self._known.values())
 
     def _kept(self, item: Json) -> Json | None:
-        """Other projects' are theirs."""
+        """Objects of other projects are ignored."""
         ours = (item["metadata"].get("labels") or {}).get(OWNER) == self._site.project
         return dict(item) if ours or is_shared(item) else None
 
-    def ensure(self, stamp: Stamp, now: datetime, known: Ground = NOTHING) -> Answer:
-        """Exactly the right objects are there; `known` is what is closed to pods outside of slices."""
+    def ensure(self, stamp: Stamp, now: datetime, known: ClosedNodes = NOTHING) -> Answer:
+        """Ensures exactly the right objects; `known` is what is closed to pods outside slices."""
         wanted, missing = self._wanted(now, known)
         answer: Answer = missing or Done()
         for item in wanted:
             told = self._put(item, stamp, now)
             answer = answer if told is None or not isinstance(answer, Done) else told
         if not isinstance(answer, Done):
-            return answer  # nothing goes as long as its successor is not there
+            return answer  # nothing is removed before its replacement exists
         return self._drop(self._left_over(wanted), stamp)
 
     def remove(self, stamp: Stamp) -> Answer:
-        """Nothing of this project's is left: pods of its slices are nobody's business any more."""
+        """Removes all of this project's objects: pods of its slices are no longer judged."""
         return self._drop(self._left_over([]), stamp)
 
-    def differences(self, now: datetime, known: Ground = NOTHING) -> tuple[Difference, ...]:
-        """What `ensure` would do."""
+    def differences(self, now: datetime, known: ClosedNodes = NOTHING) -> tuple[Difference, ...]:
+        """What `ensure` would change."""
         wanted, missing = self._wanted(now, known)
         found = [Difference("", "admission webhook", "missing", missing.message)] if missing else []
         for item in wanted:
@@ -143,14 +148,14 @@ class Placement:
         return tuple(found)
 
     def unplaced(self, pods: Mapping[str, Pod], slices: Mapping[str, tuple[str, ...]]) -> tuple[Repair, ...]:
-        """What `repair` would do."""
+        """What `repair` would change."""
         if self._admission.mode == "none":
             return ()
         owners = {namespace: slice_ for slice_, spaces in slices.items() for namespace in spaces}
         return unplaced((pod for _, pod in sorted(pods.items())), owners)
 
     def repair(self, pods: Mapping[str, Pod], slices: Mapping[str, tuple[str, ...]]) -> None:
-        """GPU pods that were let in while nobody judged them are given their toleration; `slices` to namespaces."""
+        """Adds the toleration to GPU pods that were admitted unjudged; `slices` maps slices to namespaces."""
         for found in self.unplaced(pods, slices):
             try:
                 self._api.patch(found.path, found.patch)
@@ -160,8 +165,8 @@ class Placement:
                 continue
             log.info("pod given its toleration path=%s", found.path)
 
-    def _wanted(self, now: datetime, known: Ground) -> tuple[list[Json], Refused | None]:
-        """The objects, and what stands in the way of some."""
+    def _wanted(self, now: datetime, known: ClosedNodes) -> tuple[list[Json], Refused | None]:
+        """The objects, and what prevents some of them."""
         try:
             needed = needs_webhook(self._features, self._admission)
         except UserError as error:
@@ -173,14 +178,14 @@ class Placement:
         if needed and webhook is None:
             return wanted, Refused(
                 "AdmissionMissing",
-                f"no webhook ever ran here (there is no Secret {self._site.namespace}/"
-                f"{webhook_certificates.SECRET}), and this API server needs one; "
+                f"no webhook has ever run here (there is no Secret {self._site.namespace}/"
+                f"{webhook_certificates.SECRET}), but this API server needs one; "
                 "start egs-reconciler admission in this cluster, as the chart does",
             )
         return wanted, None
 
     def _reached(self, now: datetime) -> Webhook | None:
-        """Our webhook, once one has run here: until then nobody is sent to it."""
+        """Our webhook, once one has run here: before that the API server must not call it."""
         if self._webhook is None or now - self._webhook[0] >= ASK_AGAIN:
             ca = webhook_certificates.authorities(self._api, self._site.namespace)
             if ca is None:
@@ -190,7 +195,7 @@ class Placement:
         return self._webhook[1]
 
     def _look(self, now: datetime) -> None:
-        """Our custom resource may be applied, or go, at any time."""
+        """Our custom resource may be added or removed at any time."""
         if self._looked is None or now - self._looked >= ASK_AGAIN:
             self._features = replace(self._features, requests=serves_requests(self._api))
             self._looked = now
@@ -199,7 +204,7 @@ class Placement:
         return self._known[item["kind"]].items().get(key_of(item))
 
     def _left_over(self, wanted: list[Json]) -> list[Json]:
-        """Bindings go before their policies: the other way round pods would be judged by nothing, with an error."""
+        """Bindings are removed before their policies: a binding without a policy makes every pod an error."""
         kept = {_called(item) for item in wanted}
         succeeded = any(is_shared(item) for item in wanted)
         found = [
@@ -211,7 +216,7 @@ class Placement:
         return [item for item in found if _called(item) not in kept and (succeeded or not is_shared(item))]
 
     def _put(self, want: Json, stamp: Stamp, now: datetime) -> Answer | None:
-        """None: it is so."""
+        """None: nothing to do."""
         have, called = self._have(want), _called(want)
         if have is not None:
             held = _stamp_of(have)
@@ -225,13 +230,13 @@ class Placement:
     def _write(self, want: Json, have: Json | None, stamp: Stamp, now: datetime) -> Answer | None:
         path, content = path_of(want), json.dumps(want, sort_keys=True)
         if (until := self._quarrels.rests_until(path, content, now)) is not None:
-            return Busy(until, f"{_called(want)} is changed again and again; left alone until then")
+            return Busy(until, f"{_called(want)} is changed again and again; pausing until then")
         try:
             done = self._written(path, want, have, stamp)
         except Rejected as no:
             if no.status != 409:
                 raise
-            return Busy(now + AGAIN, f"{_called(want)} was changed by somebody else at the same time")
+            return Busy(now + AGAIN, f"{_called(want)} was changed concurrently")
         if isinstance(done, Refused):
             return done
         if have is None or differing(have, want):
@@ -240,8 +245,8 @@ class Placement:
         return None
 
     def _written(self, path: str, want: Json, have: Json | None, stamp: Stamp) -> Json | Refused:
-        """As the server has it then. What others wrote into its metadata stays."""
-        # One that lost our label is none of those that are watched; its name is still ours.
+        """The object as the server has it afterwards. Foreign metadata stays."""
+        # An object without our label is not watched; its name is still ours.
         have = have or self._api.find(path)
         if have is None:
             meta = {**want["metadata"], "annotations": _mark(want, stamp)}

@@ -1,14 +1,14 @@
-"""How a pod in a slice's namespace is judged: what it is given, and what it is refused.
+"""How a pod in a slice's namespace is judged: what is added to it, and why it is refused.
 
-Pure. A pod that asks for GPUs is given its slice's nodes: a node selector and a toleration. A pod that does not is
-never changed, and never gets onto managed GPU nodes, whose taint it does not tolerate. Ways around that are refused.
+Pure. A pod that asks for GPUs gets its slice's nodes: a node selector and a toleration. Other pods are not
+changed, and cannot run on managed GPU nodes, whose taint they do not tolerate. Ways around that are refused.
 
-Every rule stands here once, in Python for our webhook and beside it in CEL for the API server's own policies
-(`policies` makes them). Held by tests/reconciler/clusters/kubernetes/admission/test_pod_review.py, which asks both
-about the same pods.
+Every rule exists once, in Python for our webhook and next to it in CEL for the API server's own policies
+(made by `policies`). Held by tests/reconciler/clusters/kubernetes/admission/test_pod_review.py, which
+compares both on the same pods.
 
-When a pod is changed, only what is new about it is judged: pods that were there before their namespace became a
-slice's must still be able to end.
+If a pod is updated, only the changes are judged: pods older than the slice's claim on their namespace must
+still be able to end.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ from reconciler.clusters.kubernetes.nodes.node_inventory import Pod
 
 EFFECT = "NoSchedule"
 ESCAPED = SLICE.replace("~", "~0").replace("/", "~1")
-"""Our key within a path of JSON Patch."""
+"""Our key escaped for a JSON Patch path."""
 DEVICES = "NVIDIA_VISIBLE_DEVICES"
 NO_DEVICES = ("none", "void")
-"""Values of `DEVICES` by which a container asks for no GPU at all."""
+"""Values of `DEVICES` with which a container gets no GPU."""
 OTHER_DEVICES = ("NVIDIA_MIG_CONFIG_DEVICES", "NVIDIA_MIG_MONITOR_DEVICES", "NVIDIA_IMEX_CHANNELS")
 HOST_CAPABILITIES = "(?i)^(CAP_)?(ALL|BPF|DAC_READ_SEARCH|SYS_ADMIN|SYS_MODULE|SYS_RAWIO)$"
-"""Capabilities that lead out of a container; runtimes take their names with and without prefix, in any case."""
+"""Capabilities that allow escaping a container; runtimes accept them with and without prefix, in any case."""
 
 
 def toleration(slice_: str) -> Json:
-    """Of the taint that nodes of this slice bear."""
+    """For the taint on this slice's nodes."""
     return {"key": SLICE, "operator": "Equal", "value": slice_, "effect": EFFECT}
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is judged of one pod."""
+    """The judged parts of one pod."""
 
     slice: str
     born: bool
-    """It is being made, so all of it is judged."""
+    """The pod is being created, so all of it is judged."""
     spec: Json
     gpus: bool
     containers: tuple[Json, ...]
@@ -58,7 +58,7 @@ class Subject:
 
 
 def subject(pod: Json, slice_: str, before: Json | None = None) -> Subject:
-    """Of a pod that is being made, or changed from what it was `before`."""
+    """For a pod that is being created, or updated from `before`."""
     spec, old = _spec(pod), _spec(before or {})
     containers = _containers(spec)
     if before is not None:
@@ -76,7 +76,7 @@ def subject(pod: Json, slice_: str, before: Json | None = None) -> Subject:
 
 
 def asks_gpus(spec: Json) -> bool:
-    """Whether it claims devices, or any of its containers asks for GPUs or parts of one."""
+    """True if it claims devices, or any container asks for GPUs or parts of one."""
     return bool(spec.get("resourceClaims")) or any(
         (name == GPU_RESOURCE or name.startswith(MIG_RESOURCE_PREFIX)) and str(amount) != "0"
         for container in _containers(spec)
@@ -86,9 +86,9 @@ def asks_gpus(spec: Json) -> bool:
 
 
 def placing(pod: Json, slice_: str) -> list[Json]:
-    """JSON Patch that gives a new pod its slice's nodes; empty for one that asks for no GPU or has all it needs.
+    """JSON Patch that gives a new pod its slice's nodes; empty if it needs no GPU or has all it needs.
 
-    What the user wrote stays. A selector that contradicts ours stays too, and is refused by `ForeignNodes`.
+    User-written fields stay. So does a contradicting selector, which `ForeignNodes` refuses.
     """
     spec = _spec(pod)
     if not asks_gpus(spec):
@@ -109,7 +109,7 @@ def placing(pod: Json, slice_: str) -> list[Json]:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """A patch for one pod, that holds for this very pod only."""
+    """A patch that applies to exactly this pod."""
 
     pod: str  # namespace/name
     path: str
@@ -117,9 +117,9 @@ class Repair:
 
 
 def unplaced(pods: Iterable[Pod], slices: Mapping[str, str]) -> tuple[Repair, ...]:
-    """GPU pods that wait and were made while nobody gave them their slice's toleration; `slices` by namespace.
+    """Pending GPU pods created without their slice's toleration; `slices` by namespace.
 
-    A node selector cannot be added to a living pod, so such a pod may land on a GPU node without any taint.
+    A node selector cannot be added to an existing pod, so such a pod may run on an untainted GPU node.
     """
     return tuple(
         _repair(pod, slices[pod.namespace])
@@ -149,7 +149,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Rule(Generic[T]):
-    """One way around. `broken` and `cel` say the same; CEL reads the variables that stand beside it."""
+    """One refused way around the isolation. `broken` and `cel` are equivalent; CEL uses the variables below."""
 
     reason: str
     text: str
@@ -161,7 +161,7 @@ class Rule(Generic[T]):
 
 
 def refusals(found: T, rules: Iterable[Rule[T]]) -> tuple[Rule[T], ...]:
-    """Every rule that it breaks, in their order."""
+    """All violated rules, in order."""
     return tuple(rule for rule in rules if rule.broken(found))
 
 
@@ -224,7 +224,7 @@ def _takes_devices(container: Json) -> bool:
 
 
 def _secrets(found: Subject) -> Iterable[str | None]:
-    """Names of the Secrets that the pod reads, in volumes or variables; a living pod's volumes stay as they are."""
+    """Secrets that the pod reads, in volumes or variables; an existing pod's volumes cannot change."""
     for volume in (found.spec.get("volumes") or ()) if found.born else ():
         yield (volume.get("secret") or {}).get("secretName")
         for source in (volume.get("projected") or {}).get("sources") or ():
@@ -253,7 +253,7 @@ GPUS = (
     f"(object.spec.containers + (has(object.spec.initContainers) ? object.spec.initContainers : []))"
     f".exists(c, has(c.resources) && ({_ASKS}))"
 )
-"""CEL: the pod asks for GPUs, or claims devices. Reads nothing but `object`: webhooks can be matched by it too."""
+"""CEL: the pod asks for GPUs, or claims devices. Uses `object` only, so webhook conditions can contain it."""
 TOLERATED = (
     f"t.key == '{SLICE}' && (!has(t.operator) || t.operator in ['', 'Equal']) && has(t.value) "
     f"&& t.value == variables.slice"
@@ -271,11 +271,11 @@ VARIABLES: Mapping[str, str] = {
     ".filter(t, variables.born || !has(oldObject.spec.tolerations) || !(t in oldObject.spec.tolerations))",
     "scheduling": f"variables.tolerations.filter(t, !has(t.effect) || t.effect in ['', '{EFFECT}'])",
 }
-"""What the rules' CEL reads, in an order in which each reads only earlier ones."""
+"""The variables of the rules' CEL, each using only earlier ones."""
 
 
 def _begins(item: str, *fields: str) -> str:
-    """CEL: the item has a field within a field, and what it names is a member's own."""
+    """CEL: the item has that nested field, and its value names a member's own object."""
     paths = [".".join((item, *fields[: count + 1])) for count in range(len(fields))]
     return " && ".join([*(f"has({path})" for path in paths), f"{paths[-1]}.startsWith('{MEMBER_ACCOUNT}')"])
 
@@ -292,14 +292,14 @@ _OF_CONTAINERS = (
 WAYS_AROUND: tuple[Rule[Subject], ...] = (
     Rule(
         reason="NodeNameSet",
-        text="spec.nodeName goes past the scheduler; remove it, or choose nodes by labels with spec.affinity",
+        text="spec.nodeName bypasses the scheduler; remove it, or choose nodes by label with spec.affinity",
         broken=lambda s: s.born and bool(s.spec.get("nodeName")),
         cel="variables.born && has(object.spec.nodeName) && object.spec.nodeName != ''",
     ),
     Rule(
         reason="ForeignToleration",
-        text="a toleration of this pod would let it onto GPU nodes that it has no right to; remove those without "
-        f"a key and those of {SLICE}: a pod that asks for GPUs is given its own",
+        text="a toleration would allow this pod on GPU nodes that are not its own; remove tolerations without "
+        f"a key and those of {SLICE}: a pod that asks for GPUs gets its own",
         broken=_tolerates_others,
         cel="variables.scheduling.exists(t, !has(t.key) || t.key == '' "
         f"|| (t.key == '{SLICE}' && !(variables.gpus && {TOLERATED})))",
@@ -320,7 +320,7 @@ WAYS_AROUND: tuple[Rule[Subject], ...] = (
     ),
     Rule(
         reason="HostCapability",
-        text="a container adds a capability that leads out of it; remove ALL, BPF, DAC_READ_SEARCH, SYS_ADMIN, "
+        text="a container adds a capability that allows escaping it; remove ALL, BPF, DAC_READ_SEARCH, SYS_ADMIN, "
         "SYS_MODULE and SYS_RAWIO from securityContext.capabilities.add",
         broken=lambda s: any(_CAPABILITY.match(name) for c in s.containers for name in _added(c)),
         cel="variables.containers.exists(c, has(c.securityContext) && has(c.securityContext.capabilities) "
@@ -335,15 +335,15 @@ WAYS_AROUND: tuple[Rule[Subject], ...] = (
     ),
     Rule(
         reason="HostNamespace",
-        text="hostNetwork, hostPID and hostIPC leave the slice's isolation; remove them",
+        text="hostNetwork, hostPID and hostIPC break the slice's isolation; remove them",
         broken=lambda s: s.born and any(s.spec.get(f) for f in ("hostNetwork", "hostPID", "hostIPC")),
         cel="variables.born && ((has(object.spec.hostNetwork) && object.spec.hostNetwork) "
         "|| (has(object.spec.hostPID) && object.spec.hostPID) || (has(object.spec.hostIPC) && object.spec.hostIPC))",
     ),
     Rule(
         reason="GpuEnvironment",
-        text=f"{DEVICES} and its like, set by a pod, take GPUs past the scheduler; remove them and ask for "
-        f"{GPU_RESOURCE} instead ({' and '.join(NO_DEVICES)} may stay)",
+        text=f"{DEVICES} and similar variables take GPUs without the scheduler; remove them and request "
+        f"{GPU_RESOURCE} instead ({' and '.join(NO_DEVICES)} are allowed)",
         broken=lambda s: any(_takes_devices(c) for c in s.containers),
         cel="variables.containers.exists(c, has(c.env) && c.env.exists(e, "
         f"(e.name == '{DEVICES}' && !(has(e.value) && e.value in {list(NO_DEVICES)})) "
@@ -351,8 +351,8 @@ WAYS_AROUND: tuple[Rule[Subject], ...] = (
     ),
     Rule(
         reason="MemberAccount",
-        text=f"ServiceAccounts {MEMBER_ACCOUNT}… and the Secrets of their tokens are people's own, and no pod's; "
-        "run it as the ServiceAccount default, or as one that an admin made for it",
+        text=f"ServiceAccounts {MEMBER_ACCOUNT}… and their token Secrets belong to people, and pods may not use them; "
+        "use the ServiceAccount default, or one that an admin made",
         broken=_takes_account,
         cel=f"(variables.born && (({_begins('object.spec', 'serviceAccountName')}) "
         f"|| (has(object.spec.volumes) && {_OF_VOLUMES}))) || variables.containers.exists(c, {_OF_CONTAINERS})",
@@ -360,10 +360,10 @@ WAYS_AROUND: tuple[Rule[Subject], ...] = (
 )
 NOT_PLACED = Rule(
     reason="NotPlaced",
-    text="this pod asks for GPUs, and nobody was there to give it its slice's nodes; try again "
-    "(Deployments, Jobs and the like do so by themselves)",
+    text="this pod asks for GPUs, but could not be given its slice's nodes; try again "
+    "(Deployments, Jobs and the like retry automatically)",
     broken=_not_placed,
     cel="variables.born && variables.gpus && !(has(object.spec.nodeSelector) "
     f"&& '{SLICE}' in object.spec.nodeSelector && variables.scheduling.exists(t, has(t.key) && {TOLERATED}))",
 )
-"""Only where a pod that nobody could judge is refused rather than let in."""
+"""Used only if the failure policy refuses pods that could not be mutated."""

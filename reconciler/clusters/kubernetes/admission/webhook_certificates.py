@@ -1,7 +1,8 @@
-"""The certificate of our webhook: an authority of its own and what that signs, shared by all replicas in one Secret.
+"""The webhook's certificate: an authority of its own and the certificates it signs, shared by all replicas in
+one Secret.
 
-Making and judging are pure but for randomness. The authority outlives many certificates and is never replaced at the
-same time as one: API servers learn a new authority days before anything is signed by it.
+Creating and judging certificates is pure except for randomness. The authority outlives many certificates and
+is never replaced together with one: API servers learn a new authority days before it signs anything.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from schemas.errors import Fault
 SECRET = "egs-admission"  # noqa: S105 - the name of a Secret
 SERVING = timedelta(days=90)
 RENEW = timedelta(days=30)
-"""A certificate is renewed when less than this is left of it."""
+"""A certificate with less remaining validity is renewed."""
 AUTHORITY = timedelta(days=3650)
 REPLACE = timedelta(days=365)
-"""An authority gets its successor when less than this is left of it."""
+"""An authority with less remaining validity gets a successor."""
 LEARNING = timedelta(days=7)
-"""Nothing is signed by a new authority before API servers have known it for so long."""
+"""A new authority signs nothing until API servers have known it for this long."""
 SKEW = timedelta(hours=1)
-"""Valid from a little earlier on, for clocks that are behind ours."""
+"""Valid from a little earlier, for clocks that are behind."""
 TRIES = 3
 
 _FIELDS = ("authorities", "authority_key", "chain", "key")
@@ -41,16 +42,16 @@ _KEYS = ("ca.crt", "ca.key", "tls.crt", "tls.key")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Certificate:
-    """What the webhook shows, and who vouches for it; all PEM. Never printed: two of these are secret."""
+    """The webhook's certificate and its authorities; all PEM. Never printed: two fields are secret."""
 
-    authorities: bytes  # the newest first; all that may have signed a certificate that is still shown
+    authorities: bytes  # the newest first; all that may have signed a certificate still in use
     authority_key: bytes  # of the newest
     chain: bytes
     key: bytes
 
 
 def current(kept: Certificate | None, names: Sequence[str], now: datetime) -> Certificate:
-    """The one to show from now on: `kept` itself as long as it will do. `names` are DNS names and IP addresses."""
+    """The certificate to use: `kept` itself as long as it is valid. `names` are DNS names and IP addresses."""
     if kept is None:
         return _new(names, now)
     try:
@@ -70,7 +71,7 @@ def current(kept: Certificate | None, names: Sequence[str], now: datetime) -> Ce
 
 
 def shared(api: Api, namespace: str, names: Sequence[str], now: datetime) -> Certificate:
-    """The one that all replicas show, made or renewed by whoever comes first."""
+    """The certificate shared by all replicas, made or renewed by the first one that needs it."""
     path = f"/api/v1/namespaces/{namespace}/secrets"
     for _ in range(TRIES):
         found = api.find(f"{path}/{SECRET}")
@@ -86,15 +87,15 @@ def shared(api: Api, namespace: str, names: Sequence[str], now: datetime) -> Cer
         except Rejected as no:
             if no.status != 409:
                 raise
-            continue  # another replica was faster: its certificate is ours too
+            continue  # another replica was faster: we use its certificate too
         return wanted
     raise Fault(
-        f"Secret {namespace}/{SECRET} is changed all the time; see who else writes it", "AdmissionBroken"
+        f"Secret {namespace}/{SECRET} is changed constantly; check what else writes it", "AdmissionBroken"
     )
 
 
 def authorities(api: Api, namespace: str) -> bytes | None:
-    """PEM of who vouches for the webhook of this cluster; None: no webhook ever ran there."""
+    """PEM of the authorities of this cluster's webhook; None: no webhook has ever run there."""
     found = api.find(f"/api/v1/namespaces/{namespace}/secrets/{SECRET}")
     kept = None if found is None else _from_secret(found)
     return None if kept is None else kept.authorities
@@ -106,7 +107,7 @@ def _new(names: Sequence[str], now: datetime) -> Certificate:
 
 
 def _signed(kept: Certificate, names: Sequence[str], now: datetime) -> Certificate:
-    """A new certificate of the newest authority, which has been known for long."""
+    """A new certificate of the newest authority that API servers know."""
     authority = x509.load_pem_x509_certificates(kept.authorities)[0]
     signer = _loaded(kept.authority_key)
     key = ec.generate_private_key(ec.SECP256R1())
@@ -124,7 +125,7 @@ def _signed(kept: Certificate, names: Sequence[str], now: datetime) -> Certifica
 
 
 def _succeeded(kept: Certificate, known: Sequence[x509.Certificate], now: datetime) -> Certificate:
-    """With a successor of the authority, which nothing is signed by yet."""
+    """With a successor of the authority, which signs nothing yet."""
     certificate, key = _authority(now)
     living = [found for found in known if found.not_valid_after_utc > now]
     bundle = b"".join(_pem(found) for found in (certificate, *living))
@@ -171,7 +172,7 @@ def _built(
 def _due(
     shown: x509.Certificate, known: Sequence[x509.Certificate], names: Sequence[str], now: datetime
 ) -> bool:
-    """It ends soon, or is for other names, or is of an authority that is not known here."""
+    """True if it ends soon, is for other names, or has an unknown authority."""
     extension = shown.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     other = list(extension) != [_general(name) for name in names]
     return shown.not_valid_after_utc < now + RENEW or other or not any(_issued(shown, by) for by in known)
@@ -192,7 +193,7 @@ def _pairs(certificate: x509.Certificate, key: bytes) -> bool:
 def _loaded(key: bytes) -> ec.EllipticCurvePrivateKey:
     found = serialization.load_pem_private_key(key, None)
     if not isinstance(found, ec.EllipticCurvePrivateKey):
-        raise ValueError("another kind of key than ours")
+        raise ValueError("an unexpected kind of key")
     return found
 
 
@@ -229,7 +230,7 @@ def _to_secret(certificate: Certificate, namespace: str) -> Json:
 
 
 def _from_secret(found: Json) -> Certificate | None:
-    """None where somebody emptied or spoiled it: it is then made anew."""
+    """None if it was emptied or damaged: it is then made again."""
     data = found.get("data") or {}
     try:
         return Certificate(*(base64.b64decode(data[key], validate=True) for key in _KEYS))

@@ -1,1 +1,1 @@
-"""An API server: the connection, what it can do, and what it holds."""
+"""An API server: connection, features and objects."""

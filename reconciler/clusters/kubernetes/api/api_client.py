@@ -1,10 +1,10 @@
 """One cluster's API as plain JSON, over the official client.
 
-The client brings what is hard to get right: credentials, TLS, proxies, connection pools. Objects stay dictionaries:
-making its typed models of 20,000 pods takes a minute and a gigabyte, and drops fields it does not know.
+The client provides credentials, TLS, proxies and connection pools. Objects stay dictionaries: its typed
+models of 20,000 pods would take a minute and a gigabyte, and lose unknown fields.
 
-Every call is bounded in time and in rate. What the server refuses is `Rejected` with its HTTP status; what it does
-not answer is a `Fault` (`ClusterUnreachable`), and then nobody knows whether it acted.
+Every call is limited in time and rate. A refusal by the server is `Rejected` with its HTTP status; a missing
+answer is a `Fault` (`ClusterUnreachable`), and then it is unknown whether the server acted.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ Patch = Sequence[Mapping[str, Any]]
 """Operations of a JSON Patch (RFC 6902)."""
 
 CONNECT_S, READ_S = 5.0, 30.0
-"""Longest wait for a connection and for a byte of an answer."""
+"""Timeouts for connecting and between bytes of an answer."""
 PAGE = 500
-"""Objects of one page of a listing, as kubectl asks for."""
+"""Objects per page of a listing, as in kubectl."""
 THROTTLED_TRIES = 4
 LONGEST_THROTTLE_S = 5.0
-"""A server that is busy names a pause; one longer than this is left to the next cycle."""
+"""A busy server names a pause; a longer one than this is left to the next cycle."""
 
 
 class Rejected(Fault):
-    """The server answered, and said no. `status` is HTTP's, `kind` the server's own word for why."""
+    """The server refused. `status` is HTTP's, `kind` the server's reason."""
 
     def __init__(
         self,
@@ -63,18 +63,19 @@ class Rejected(Fault):
 
 
 def refused(no: Rejected) -> Refused:
-    """What the server refuses of one object is an answer, so that no other object waits for it.
+    """A refusal concerning one object is an answer, so that other objects do not wait for it.
 
-    Raises `no` itself where the whole server is in trouble, or knows us no more.
+    Raises `no` itself if the whole server has a problem, or rejects our credentials.
     """
-    of_one = no.status < 500 or "failed calling webhook" in str(no)  # somebody's, and of some objects only
+    # A foreign webhook, which concerns some objects only.
+    of_one = no.status < 500 or "failed calling webhook" in str(no)
     if not of_one or no.status in {401, 429}:
         raise no
     return Refused(no.reason, str(no))
 
 
 def answered(act: Callable[[], T]) -> T | Refused:
-    """One object or right in trouble is an answer; a server that is in trouble, or out of reach, is a fault."""
+    """A problem with one object or permission is an answer; a failing or unreachable server is a fault."""
     try:
         return act()
     except Rejected as no:
@@ -83,7 +84,7 @@ def answered(act: Callable[[], T]) -> T | Refused:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Most requests a second to one API server, and how many at once after a pause."""
+    """Requests per second to one API server, and the burst after a pause."""
 
     qps: float = 50.0
     burst: int = 100
@@ -100,7 +101,7 @@ class Limiter:
         self._tokens, self._at = float(rate.burst), monotonic_s()
 
     def take(self) -> None:
-        """Wait for one's turn."""
+        """Waits for its turn."""
         with self._lock:
             now = monotonic_s()
             self._tokens = min(self._rate.burst, self._tokens + (now - self._at) * self._rate.qps)
@@ -112,13 +113,13 @@ class Limiter:
 
 
 class Api:
-    """Calls to one API server; thread-safe. `paths` are those of the server, as /api/v1/nodes."""
+    """Calls to one API server; thread-safe. `paths` are the server's, such as /api/v1/nodes."""
 
     def __init__(self, client: ApiClient, cluster: str, rate: Rate = DEFAULT_RATE) -> None:
         self._client, self._cluster, self._limiter = client, cluster, Limiter(rate)
         self.calls = 0
         self.heard: Heard | None = None
-        """What the server's clock said in its last answer."""
+        """The server's clock in its last answer."""
 
     def get(self, path: str, **params: object) -> Json:
         """One object or one listing."""
@@ -134,12 +135,12 @@ class Api:
             raise
 
     def text(self, path: str, **params: object) -> str:
-        """An answer that is no JSON: a container's log."""
+        """An answer that is not JSON: a container's log."""
         with self._answer("GET", path, params) as response:
             return response.data.decode("utf-8", "replace")
 
     def create(self, path: str, body: Json, *, patient: bool = True) -> Json:
-        """POST; with `patient` a busy server is asked again, which an eviction must not be."""
+        """POST; with `patient` a busy server is tried again, which must not happen for an eviction."""
         return self._json("POST", path, {"fieldManager": MANAGER} if patient else {}, body, patient=patient)
 
     def replace(self, path: str, body: Json) -> Json:
@@ -147,7 +148,7 @@ class Api:
         return self._json("PUT", path, {"fieldManager": MANAGER}, body)
 
     def patch(self, path: str, operations: Patch) -> Json:
-        """JSON Patch; a `test` that does not hold is `Rejected` with status 422 or 409."""
+        """JSON Patch; a failed `test` is `Rejected` with status 422 or 409."""
         body = [dict(operation) for operation in operations]
         return self._json("PATCH", path, {"fieldManager": MANAGER}, body, "application/json-patch+json")
 
@@ -156,14 +157,14 @@ class Api:
         return self._json("PATCH", path, {"fieldManager": MANAGER}, body, f"application/{kind}+json")
 
     def apply(self, path: str, body: Json) -> Json:
-        """Server-side apply of what is ours, by force: the fields that we name are ours."""
+        """Server-side apply with force: we own the fields that we set."""
         params = {"fieldManager": MANAGER, "force": "true"}
         return self._json("PATCH", path, params, json.dumps(body).encode(), "application/apply-patch+yaml")
 
     def delete(
         self, path: str, *, uid: str | None = None, version: str | None = None, grace_s: int | None = None
     ) -> bool:
-        """False where there was none. With `uid` only that very object goes, with `version` only as it was read."""
+        """False if it did not exist. `uid` restricts it to that object, `version` to the version read."""
         body: Json = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
         held = {"uid": uid, "resourceVersion": version}
         if uid is not None or version is not None:
@@ -196,7 +197,7 @@ class Api:
 
     @contextmanager
     def watch(self, path: str, **params: object) -> Iterator[Iterator[Json]]:
-        """Changes as they come, each `{"type", "object"}`; ends when the server ends it."""
+        """Changes as they arrive, each `{"type", "object"}`; ends when the server ends it."""
         with self._answer("GET", path, {**params, "watch": "true"}) as response:
             yield self._events(response)
 
@@ -224,9 +225,9 @@ class Api:
         try:
             parsed = json.loads(data)
         except (ValueError, RecursionError) as error:
-            raise self._unreachable(f"answered {method} {path} with no JSON") from error
+            raise self._unreachable(f"answered {method} {path} without JSON") from error
         if not isinstance(parsed, dict):
-            raise self._unreachable(f"answered {method} {path} with no object")
+            raise self._unreachable(f"answered {method} {path} without an object")
         return parsed
 
     @contextmanager
@@ -240,7 +241,7 @@ class Api:
         *,
         patient: bool = True,
     ) -> Iterator[BaseHTTPResponse]:
-        """A response that says yes; its connection goes back to the pool at the end."""
+        """A successful response; its connection returns to the pool at the end."""
         call = self._call(method, path, params, body, content)
         with self._faults(f"{method} {path}"):
             response = self._patiently(call) if patient else call()
@@ -263,7 +264,7 @@ class Api:
             self._limiter.take()
             self.calls += 1
             headers = {"Accept": "application/json", "User-Agent": "egs-reconciler", "Content-Type": content}
-            # Asked for anew at each call: tokens from files and exec plugins expire.
+            # Requested again for each call: tokens from files and exec plugins expire.
             self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
             answer = self._client.call_api(
                 method, url, header_params=headers, body=body, _request_timeout=(CONNECT_S, read_s)
@@ -275,7 +276,7 @@ class Api:
         return partial(_twice, call) if method == "GET" else call
 
     def _patiently(self, call: Callable[[], BaseHTTPResponse]) -> BaseHTTPResponse:
-        """A server that says it is busy did nothing; it is asked again after the pause that it names."""
+        """A server that reports to be busy did nothing; it is called again after the pause it names."""
         for _ in range(THROTTLED_TRIES - 1):
             response = call()
             pause_s = _retry_after(response)
@@ -291,22 +292,22 @@ class Api:
         message = str(status.get("message") or response.reason or "")[:500]
         text = f"cluster {self._cluster} refused {method} {path}: {message or response.status}"
         if response.status == 403 and "is forbidden: User" in message:
-            text += "; grant the controller this verb (its chart and `egs install` list all it needs)"
+            text += "; grant the controller this verb (its chart and `egs install` list all verbs it needs)"
         if response.status == 401:
             text += "; its credentials are wrong or have expired: give the controller new ones"
         if response.status == 429:
-            text += "; it is busy, tried again"
+            text += "; it is busy, retrying"
         if response.status >= 500 and response.status != 504:
-            text += "; tried again"
+            text += "; retrying"
         kind = str(status.get("reason") or "")
         return Rejected(text, response.status, kind, _retry_after(response), status)
 
     @contextmanager
     def _faults(self, doing: str) -> Iterator[None]:
-        """Whatever the connection does wrong is the cluster's being out of reach."""
+        """Any connection failure means that the cluster is unreachable."""
         from kubernetes.client.exceptions import (
             ApiException,
-        )  # takes half a second: only who has a cluster pays it
+        )  # takes half a second: imported only if there is a cluster
         from urllib3.exceptions import HTTPError
 
         try:
@@ -319,8 +320,8 @@ class Api:
 
 
 def _twice(call: Callable[[], BaseHTTPResponse]) -> BaseHTTPResponse:
-    """A connection that rested too long has been closed by the server; a read may simply be sent again."""
-    from urllib3.exceptions import ProtocolError  # takes half a second: only who has a cluster pays it
+    """An idle connection may have been closed by the server; a read is simply repeated."""
+    from urllib3.exceptions import ProtocolError  # takes half a second: imported only if there is a cluster
 
     try:
         return call()
@@ -329,7 +330,7 @@ def _twice(call: Callable[[], BaseHTTPResponse]) -> BaseHTTPResponse:
 
 
 def _object(data: bytes) -> Json:
-    """What a server says of its refusal; a proxy in between says it in HTML, which is nothing."""
+    """The server's explanation of a refusal; a proxy's HTML counts as none."""
     try:
         found = json.loads(data)
     except (ValueError, RecursionError):
@@ -338,12 +339,12 @@ def _object(data: bytes) -> Json:
 
 
 def _why(error: BaseException) -> str:
-    """What went wrong with the connection, in a person's words; an unknown error by its name alone."""
+    """The connection's failure as a sentence; an unknown error by its class name only."""
     met: list[BaseException] = []
     cause: object = error
     while isinstance(cause, BaseException) and cause not in met:
         met.append(cause)
-        inner = getattr(cause, "reason", None)  # urllib3 wraps so; others have a text there
+        inner = getattr(cause, "reason", None)  # urllib3 wraps it there; others have a text there
         cause = inner if isinstance(inner, BaseException) else cause.__cause__ or cause.__context__
     for kind, words in _CAUSES:
         for found in met:
@@ -354,9 +355,9 @@ def _why(error: BaseException) -> str:
 
 _CAUSES: tuple[tuple[type[BaseException], str], ...] = (
     (ssl.SSLCertVerificationError, "its certificate is not trusted ({}); check the kubeconfig's authority"),
-    (ssl.SSLError, "it does not speak TLS as it should; check the kubeconfig's server address"),
-    (socket.gaierror, "its host name is not known; check the kubeconfig's server address"),
-    (ConnectionRefusedError, "the connection was refused; check that it runs"),
+    (ssl.SSLError, "the TLS handshake failed; check the kubeconfig's server address"),
+    (socket.gaierror, "its host name is unknown; check the kubeconfig's server address"),
+    (ConnectionRefusedError, "the connection was refused; check that the API server is running"),
     (TimeoutError, "no answer in time"),
     (ConnectionError, "the connection broke"),
 )

@@ -1,7 +1,7 @@
-"""What an API server can do, read once from its discovery documents; Kubernetes 1.20 to the newest.
+"""The features of an API server, read once from its discovery documents; Kubernetes 1.20 to the newest.
 
-What is served decides, never the version that a server claims: vendors backport, administrators switch features off,
-and some builds bear no version at all. Beta versions of policies are not used: their servers have them off by default.
+What is served decides, never the claimed version: vendors backport, administrators switch features off, and
+some builds have no version. Beta policies are not used: servers have them off by default.
 """
 
 from __future__ import annotations
@@ -15,38 +15,38 @@ from schemas.export.crds import GROUP, VERSION
 
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 DOCUMENTS = ("/version", "/api/v1", "/apis", ADMISSION)
-"""Paths of all that `features` reads and that every server has."""
+"""Paths read by `features` that every server has."""
 BATCH = "/openapi/v3/apis/batch/v1"
-"""Path of what Jobs are made of, on servers that say so: 1.24 on."""
+"""Path of the Job schema, on servers that publish it: from 1.24 on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """Which way each thing is done on one API server."""
+    """How each thing is done on one API server."""
 
-    version: str  # as the server calls itself, for people; may be empty
+    version: str  # as the server reports it, for messages; may be empty
     eviction: str  # apiVersion of an Eviction
     disruption_budgets: str  # apiVersion of a PodDisruptionBudget
-    validating_policies: bool  # ValidatingAdmissionPolicy v1: 1.30 on
-    mutating_policies: bool  # MutatingAdmissionPolicy v1: 1.36 on
-    match_conditions: bool  # webhooks that are called for some objects only: 1.30 on
-    ephemeral_containers: bool  # pods/ephemeralcontainers takes whole pods: 1.22 on
+    validating_policies: bool  # ValidatingAdmissionPolicy v1: from 1.30 on
+    mutating_policies: bool  # MutatingAdmissionPolicy v1: from 1.36 on
+    match_conditions: bool  # webhooks with match conditions: from 1.30 on
+    ephemeral_containers: bool  # pods/ephemeralcontainers accepts whole pods: from 1.22 on
     events: bool  # events.k8s.io/v1
-    requests: bool  # our custom resource, once somebody has applied its definition
-    failure_policies: bool = False  # Jobs may say which ends of pods do not count as failures: 1.26 on
+    requests: bool  # our custom resource, once its definition was applied
+    failure_policies: bool = False  # Jobs with a podFailurePolicy: from 1.26 on
 
 
 def discover(api: Api) -> Features:
-    """Five calls at most; a server is asked again only when it may have been upgraded."""
+    """Five calls at most; a server is queried again only if it may have been upgraded."""
     documents = {path: api.get(path) for path in DOCUMENTS}
-    if "v1" in _groups(documents["/apis"]).get("policy", ()):  # 1.21 on: older ones have nothing to say of it
+    if "v1" in _groups(documents["/apis"]).get("policy", ()):  # from 1.21 on: older servers do not serve it
         with suppress(Rejected):
             documents[BATCH] = api.find(BATCH) or {}
     return features(documents)
 
 
 def features(documents: Mapping[str, Json]) -> Features:
-    """What the documents at `DOCUMENTS` say."""
+    """The features according to the documents at `DOCUMENTS`."""
     groups = _groups(documents["/apis"])
     core = {found["name"]: found for found in documents["/api/v1"].get("resources") or ()}
     admission = {found["name"] for found in documents[ADMISSION].get("resources") or ()}
@@ -58,7 +58,7 @@ def features(documents: Mapping[str, Json]) -> Features:
         disruption_budgets=policy,
         validating_policies=validating,
         mutating_policies="mutatingadmissionpolicies" in admission,
-        # No document lists them; they became stable in the release that made these policies stable.
+        # No document lists match conditions; they became stable together with these policies.
         match_conditions=validating,
         ephemeral_containers=core.get("pods/ephemeralcontainers", {}).get("kind") == "Pod",
         events="v1" in groups.get("events.k8s.io", ()),
@@ -68,7 +68,7 @@ def features(documents: Mapping[str, Json]) -> Features:
 
 
 def serves_requests(api: Api) -> bool:
-    """Whether our custom resource is there by now; it may come and go while we run."""
+    """True if our custom resource exists now; it may appear and disappear at run time."""
     return VERSION in _groups(api.get("/apis")).get(GROUP, ())
 
 
@@ -78,7 +78,7 @@ def _has_failure_policies(batch: Json) -> bool:
 
 
 def _eviction(resource: Json, budgets: str) -> str:
-    """The subresource names the group and version that it takes; 1.22 to 1.24 take both and name the newer."""
+    """The subresource names the group and version it accepts; 1.22 to 1.24 accept both and name the newer."""
     if "group" not in resource or "version" not in resource:
         return budgets
     return f"{resource['group']}/{resource['version']}"

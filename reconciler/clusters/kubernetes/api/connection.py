@@ -1,7 +1,8 @@
-"""How a controller gets at a cluster's API: from inside of it, by a kubeconfig file, or by one kept in a Secret.
+"""How a controller connects to a cluster's API: from inside, with a kubeconfig file, or with one from a
+Secret.
 
-A manifest names, it never points: the file lies in the folder that the operator gave to the controller, the Secret
-in the controller's own namespace. So nobody reads another file or Secret by way of a pull request.
+A manifest contains names, never paths: the file is in the folder that the operator gave the controller, the
+Secret in the controller's own namespace. So a pull request cannot make it read another file or Secret.
 """
 
 from __future__ import annotations
@@ -25,24 +26,24 @@ SECRET_KEY = "kubeconfig"  # noqa: S105 - the name of a key
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Where this controller keeps what opens clusters."""
+    """Where this controller has its credentials for clusters."""
 
     folder: Path | None = None
-    """Kubeconfig files by name; None: no cluster is reached by a file."""
+    """Kubeconfig files by name; None: no cluster uses a file."""
     namespace: str = SYSTEM_NAMESPACE
-    """Of Secrets with kubeconfigs, in the cluster that the controller runs in."""
+    """For Secrets with kubeconfigs, in the controller's own cluster."""
 
 
 def in_cluster(cluster: str, rate: Rate = DEFAULT_RATE) -> Api:
-    """The API of the cluster that this process runs in, as its service account."""
-    from kubernetes import client, config  # takes half a second: only who has a cluster pays it
+    """The API of the process' own cluster, with its service account."""
+    from kubernetes import client, config  # takes half a second: imported only if there is a cluster
 
     configuration = client.Configuration()
     try:
         config.load_incluster_config(client_configuration=configuration)
     except config.ConfigException as error:
         raise UserError(
-            f"clusters/{cluster}.yaml: this controller does not run inside of a cluster; "
+            f"clusters/{cluster}.yaml: this controller does not run inside a cluster; "
             "give spec.access.kubeconfig or spec.access.secret",
             "ClusterAccessMissing",
         ) from error
@@ -55,8 +56,8 @@ def from_file(
     """By the kubeconfig file of that name in the controller's folder."""
     if keys.folder is None:
         raise UserError(
-            f"clusters/{cluster}.yaml: spec.access.kubeconfig needs a controller with a folder of kubeconfigs; "
-            "start it with --kubeconfigs DIR",
+            f"clusters/{cluster}.yaml: spec.access.kubeconfig needs a folder with kubeconfigs; "
+            "start the controller with --kubeconfigs DIR",
             "ClusterAccessMissing",
         )
     path = keys.folder / name
@@ -64,7 +65,7 @@ def from_file(
         text = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise UserError(
-            f"clusters/{cluster}.yaml: the controller has no kubeconfig {name!r} in its folder; put it there",
+            f"clusters/{cluster}.yaml: the controller has no kubeconfig {name!r} in its folder; add it",
             "ClusterAccessMissing",
         ) from error
     return from_text(cluster, text, context, rate)
@@ -89,8 +90,8 @@ def from_secret(
 
 
 def from_text(cluster: str, text: str, context: str | None = None, rate: Rate = DEFAULT_RATE) -> Api:
-    """By the text of a kubeconfig; nothing of it ever appears in an error."""
-    from kubernetes import client, config  # takes half a second: only who has a cluster pays it
+    """From the text of a kubeconfig; errors never contain any of it."""
+    from kubernetes import client, config  # takes half a second: imported only if there is a cluster
 
     configuration = client.Configuration()
     try:
@@ -106,8 +107,8 @@ def from_text(cluster: str, text: str, context: str | None = None, rate: Rate = 
 
 
 def _client(configuration: Configuration) -> ApiClient:
-    from kubernetes import client  # takes half a second: only who has a cluster pays it
+    from kubernetes import client  # takes half a second: imported only if there is a cluster
 
-    configuration.retries = False  # only we know what may be repeated
+    configuration.retries = False  # only our code knows which calls may be repeated
     configuration.connection_pool_maxsize = 64  # each watch holds one
     return client.ApiClient(configuration)

@@ -1,8 +1,8 @@
-"""What a cluster has, kept current by list and watch; each object is cut down at once to what is read of it.
+"""The objects of a cluster, kept current by list and watch; each is reduced to the fields in use at once.
 
-One thread an informer; `wake` is called on every change that matters and must return at once. A watch that breaks or
-expires is begun again where it was, and where the server has forgotten that place everything is listed anew. An object
-that cannot be read is left out and stops no other. Readers get an immutable mapping and never wait for the network.
+One thread per informer; `wake` is called on every relevant change and must return at once. A broken or
+expired watch is resumed, or listed again if the server no longer has the old version. An unreadable object is
+skipped. Readers get an immutable mapping and never wait for the network.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 WATCH_S = 50
-"""A watch is asked to end after this, so that a connection that died silently is noticed."""
+"""A watch is requested for this time only, so that a dead connection is noticed."""
 
 
 def key_of(item: Json) -> str:
-    """namespace/name, or the bare name of what has no namespace."""
+    """namespace/name, or just the name of an object without a namespace."""
     meta = item["metadata"]
     namespace = meta.get("namespace")
     return f"{namespace}/{meta['name']}" if namespace else str(meta["name"])
 
 
 class Informer(Generic[T]):
-    """Objects under one path; `keep` cuts one down and answers None for what is of no interest."""
+    """Objects under one path; `keep` reduces an object, or returns None if it is irrelevant."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Informer(Generic[T]):
         wake: Callable[[], None] = lambda: None,
         matters: Callable[[T], bool] = lambda _: True,
     ) -> None:
-        """`matters` says whose changes wake; what compares equal has not changed, as a heartbeat does not."""
+        """`matters` says which changes wake; equal reduced objects, as after a heartbeat, are no change."""
         self._api, self._path, self._keep, self._wake = api, path, keep, wake
         self._matters = matters
         self._gone: Callable[[Json], None] = lambda _: None
@@ -58,30 +58,30 @@ class Informer(Generic[T]):
         self._synced = False
         self._contact_s = monotonic_s()
         self._trouble: Fault | None = None
-        self._version = ""  # where the watch stands; empty: everything has to be listed
+        self._version = ""  # resourceVersion of the watch; empty: a full list is needed
         self._thread = Thread(target=self._run, name=f"watch {path}", daemon=True)
 
     def tell_gone(self, gone: Callable[[Json], None]) -> None:
-        """Before the start: `gone` hears of each object that the watch sees go, as it was last; it returns at once."""
+        """Call it before the start: `gone` gets the last version of each deleted object; it returns at once."""
         self._gone = gone
 
     def start(self) -> None:
-        """Begin; returns at once."""
+        """Starts; returns at once."""
         self._thread.start()
 
     def stop(self) -> None:
-        """No more changes; the thread ends by itself when its watch does."""
+        """Stops; the thread ends with its watch."""
         self._ended.set()
 
     def items(self) -> Mapping[str, T]:
-        """Everything known now, by namespace/name; the same object until something changes."""
+        """All known objects, by namespace/name; the same mapping until something changes."""
         with self._changed:
             if self._frozen is None:
                 self._frozen = dict(self._items)
             return self._frozen
 
     def wait_synced(self, timeout_s: float) -> None:
-        """Return when the first listing is in; raises the `Fault` that stands in the way, or ClusterUnreachable."""
+        """Returns after the first listing; raises the `Fault` that prevents it, or ClusterUnreachable."""
         with self._changed:
             self._changed.wait_for(lambda: self._synced or self._trouble is not None, timeout_s)
             if self._synced:
@@ -90,20 +90,20 @@ class Informer(Generic[T]):
 
     @property
     def silent_s(self) -> float:
-        """Seconds since the server was last heard of."""
+        """Seconds since the last news from the server."""
         return monotonic_s() - self._contact_s
 
     @property
     def trouble(self) -> Fault | None:
-        """Why the watch stands still; None while it goes on."""
+        """Why the watch is interrupted; None if it is not."""
         return self._trouble
 
     def learn(self, item: Json) -> None:
-        """What a write of ours answered is known at once; an older answer than what is known is dropped."""
+        """Uses the answer to our own write at once; an answer older than the known object is dropped."""
         self._take(item)
 
     def forget(self, key: str, version: int) -> None:
-        """It is gone, unless something newer of that name is known."""
+        """It was deleted, unless a newer object of that name is known."""
         with self._changed:
             if self._versions.get(key, 0) <= version:
                 self._drop(key)
@@ -123,12 +123,12 @@ class Informer(Generic[T]):
                 if isinstance(fault, Rejected) and fault.status == 410:
                     self._version = ""
             except Exception:
-                log.exception("watch broke path=%s; begun again", self._path)
+                log.exception("watch broke path=%s; resuming", self._path)
                 self._version, pause = "", backoff.WATCHES.longest
             self._ended.wait(pause.total_seconds())
 
     def _list(self) -> str:
-        """Everything anew; returns where to watch on."""
+        """Lists everything; returns the version to watch from."""
         found: set[str] = set()
         version = ""
         for page in self._api.pages(self._path, **self._params):
@@ -147,13 +147,13 @@ class Informer(Generic[T]):
         return version
 
     def _forget_the_future(self, version: int) -> None:
-        """A server that was restored from a backup counts from an earlier version: what it says counts again."""
+        """A server restored from a backup has earlier versions: these count again."""
         with self._changed:
             if version < max(self._versions.values(), default=0):
                 self._versions = dict.fromkeys(self._items, 0)
 
     def _follow(self) -> None:
-        """One watch, from where the last one ended; how far it came is kept also when it breaks."""
+        """One watch, from the end of the last one; its progress is kept even if it breaks."""
         params = {**self._params, "resourceVersion": self._version, "timeoutSeconds": WATCH_S}
         with self._api.watch(self._path, allowWatchBookmarks="true", **params) as changes:
             self._heard()
@@ -191,7 +191,7 @@ class Informer(Generic[T]):
             return self._keep(item)
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             log.warning(
-                "object not read path=%s object=%s error=%s; left out, its owner should look",
+                "object not read path=%s object=%s error=%s; skipped, its owner should check",
                 self._path,
                 key,
                 type(error).__name__,

@@ -1,11 +1,11 @@
-"""One controller of several is active: the one that holds a Lease (coordination.k8s.io/v1).
+"""Leader election: the controller that holds a Lease (coordination.k8s.io/v1) is active.
 
-Whether somebody else's Lease has run out is judged by how long we ourselves have seen it unchanged, never by the time
-that is written in it: clocks differ. Every change is conditional on the resourceVersion that was read. Who holds the
-Lease and cannot renew it stops believing so before anybody else may take it.
+A foreign Lease has expired if we ourselves have seen it unchanged for long enough; its timestamps are never
+used, because clocks differ. Every change is conditional on the resourceVersion that was read. A holder that
+cannot renew the Lease stops leading before another may take it.
 
-A Lease only says who should write. Who does is settled by the term in Git and the stamps in the clusters, which hold
-even if a Lease lies (tests/reconciler/test_elected.py).
+A Lease only says who should write. The term in Git and the stamps in the clusters decide who does, even if a
+Lease is wrong (tests/reconciler/test_elected.py).
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ log = logging.getLogger(__name__)
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
 LONGEST_LEASE_S = 300
-"""Whatever somebody writes into a Lease, it is respected no longer than this without a change."""
+"""Whatever a Lease says, it is respected no longer than this without a change."""
 JOIN_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How an election is paced, in seconds.
+    """The timing of an election, in seconds.
 
-    A follower takes over at most `retry` + `lease` after the last renewal, and a renewal is at most `retry` older
-    than a crash: 13 s at the defaults, which leaves the rest of 15 s to the first cycle.
+    A follower takes over at most `retry` + `lease` after the last renewal, and a renewal is at most `retry`
+    older than a crash: 13 s at the defaults, which leaves the rest of 15 s to the first cycle.
     """
 
     lease_s: int = 10
-    """A Lease that was not renewed for this long may be taken."""
+    """A Lease not renewed for this long may be taken."""
     renew_s: float = 7.0
-    """Who could not renew for this long does not lead any more; well below `lease_s`."""
+    """A holder that could not renew for this long stops leading; well below `lease_s`."""
     retry_s: float = 1.5
-    """Between two looks, and between two renewals."""
+    """Between two polls, and between two renewals."""
 
 
 TIMING = Timing()
@@ -49,27 +49,27 @@ TIMING = Timing()
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a Lease says."""
+    """A Lease's content."""
 
     holder: str
     lease_s: int
-    renewed: str  # as written: only that it changes matters
+    renewed: str  # as written: only changes matter
     transitions: int
 
 
 @dataclass(frozen=True, slots=True)
 class Acquire:
-    """It is nobody's, or its holder has not renewed it in time."""
+    """It is free, or its holder has not renewed it in time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Renew:
-    """It is ours."""
+    """We hold it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Follow:
-    """Somebody else has it; not before `until_s` (of our monotonic clock) may it be taken."""
+    """Another controller holds it; it may not be taken before `until_s` (of our monotonic clock)."""
 
     until_s: float
 
@@ -78,7 +78,7 @@ Step = Acquire | Renew | Follow
 
 
 def decided(lease: Held | None, me: str, now_s: float, observed_s: float) -> Step:
-    """What to do about a Lease that we have seen as it is since `observed_s`; None: there is none."""
+    """The next step for a Lease unchanged since `observed_s`; None: there is no Lease."""
     if lease is None or not lease.holder:
         return Acquire()
     if lease.holder == me:
@@ -88,12 +88,12 @@ def decided(lease: Held | None, me: str, now_s: float, observed_s: float) -> Ste
 
 
 class Election:
-    """Takes part for one process life, whose `identity` is unique. `leads` may be asked by any thread.
+    """Takes part for one process, whose `identity` is unique. `leads` may be called from any thread.
 
-    `turned` is called, by the election's own thread, when the answer of `leads` has become another.
+    `turned` is called, in the election's own thread, when the answer of `leads` changes.
     """
 
-    def __init__(  # noqa: PLR0913 - two clocks, for tests, and what is given by name
+    def __init__(  # noqa: PLR0913 - two clocks, for tests, and keyword-only arguments
         self,
         api: Api,
         namespace: str,
@@ -109,52 +109,52 @@ class Election:
         self._me, self._timing, self.turned = identity, timing, turned
         self._clock, self._monotonic = clock or SystemClock(), monotonic
         self._seen: Held | None = None
-        self._meta: Json = {"name": name}  # of the Lease as read: what others wrote there stays
+        self._meta: Json = {"name": name}  # the Lease's metadata as read: foreign parts stay
         self._seen_s = monotonic()
-        self._until_s: float | None = None  # we lead as long as it is before this
-        self._led = False  # as it was told last
+        self._until_s: float | None = None  # we lead until then
+        self._led = False  # as last reported
         self._trouble = ""
         self._ended = Event()
         self._thread = Thread(target=self._run, name=f"election {name}", daemon=True)
 
     def leads(self) -> bool:
-        """True while the Lease is ours and was renewed in time."""
+        """True while we hold the Lease and renewed it in time."""
         until_s = self._until_s
         return until_s is not None and self._monotonic() < until_s
 
     def start(self) -> None:
-        """Begin; returns at once."""
+        """Starts; returns at once."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Take part no more, and leave the Lease to others at once. Call it when nothing is written any more."""
+        """Stops and releases the Lease. Call it when nothing is written any more."""
         self._ended.set()
         if self._thread.is_alive():
             self._thread.join(JOIN_S)
         self.release()
 
     def release(self) -> None:
-        """Give the Lease back if it is ours; whoever looks next takes it."""
+        """Releases our Lease, so that the next poll of another controller takes it."""
         seen, self._until_s = self._seen, None
         if seen is None or seen.holder != self._me:
             return
         try:
             self._write(Held("", 1, self._now(), seen.transitions))
         except Fault as fault:
-            log.info("election not released reason=%s; it runs out by itself", fault.reason)
+            log.info("election not released reason=%s; it will expire", fault.reason)
 
     def step(self) -> float:
-        """One look, and what follows from it; gives the pause until the next in seconds. Raises nothing."""
+        """One poll and its consequence; returns the pause until the next in seconds. Raises nothing."""
         try:
             self._look_and_act()
             self._trouble = ""
         except Fault as fault:
             if self._trouble != fault.reason:
-                log.warning("election in trouble reason=%s message=%s; tried again", fault.reason, fault)
+                log.warning("election in trouble reason=%s message=%s; retrying", fault.reason, fault)
             self._trouble = fault.reason
-        except Exception as error:  # a thread that ends would leave its process a follower for good
+        except Exception as error:  # if the thread ended, its process would never lead again
             if self._trouble != type(error).__name__:
-                log.exception("election broke; tried again")
+                log.exception("election broke; retrying")
             self._trouble = type(error).__name__
         if (leads := self.leads()) != self._led:
             self._led = leads
@@ -169,7 +169,7 @@ class Election:
             log.exception("election turned and its listener broke")
 
     def _pause_s(self) -> float:
-        """Up to the next look, or to the instant at which somebody else's Lease runs out."""
+        """Until the next poll, or until another's Lease expires."""
         step = decided(self._seen, self._me, self._monotonic(), self._seen_s)
         if isinstance(step, Follow):
             return max(0.0, min(self._timing.retry_s, step.until_s - self._monotonic()))
@@ -181,7 +181,7 @@ class Election:
 
     def _look_and_act(self) -> None:
         self._observe(self._api.find(f"{self._base}/{self._name}"))
-        # Our time counts from before the server is asked: it never holds the Lease for a shorter time than we think.
+        # Our time counts from before the call: the Lease is never shorter than we think.
         asked_s = self._monotonic()
         seen = self._seen
         step = decided(seen, self._me, asked_s, self._seen_s)
@@ -192,7 +192,7 @@ class Election:
         try:
             self._write(Held(self._me, self._timing.lease_s, self._now(), changes))
         except Rejected as no:
-            if no.status != 409:  # somebody else was faster, which the next look tells
+            if no.status != 409:  # otherwise another controller was faster, which the next poll shows
                 raise
             self._until_s = None
         else:
@@ -200,7 +200,7 @@ class Election:
 
     def _observe(self, lease: Json | None) -> None:
         found = None if lease is None else _held(lease)
-        if found != self._seen:  # a label that a person adds is no sign of life
+        if found != self._seen:  # a label added by a person is not a renewal
             self._seen_s = self._monotonic()
         self._seen, self._meta = found, {"name": self._name} if lease is None else lease["metadata"]
 

@@ -1,7 +1,8 @@
-"""The Job that runs checks on one node, as an object; and what is read of it and of its pod. Pure.
+"""The Job that runs checks on one node, and what is read of it and of its pod. Pure.
 
-The pod goes to exactly that node by the scheduler, never by `nodeName`: a volume that binds when its first consumer is
-scheduled would never be bound. It bears no service account token and gets no more rights than RDMA needs.
+The scheduler places the pod on exactly that node, never `nodeName`: a volume that binds when its first
+consumer is scheduled would never be bound. The pod has no service account token and only the rights that RDMA
+needs.
 """
 
 from __future__ import annotations
@@ -31,24 +32,24 @@ CONTAINER = "checks"
 VOLUME, SCRATCH, SHARED_MEMORY = "/volume", "/tmp", "/dev/shm"  # noqa: S108 - paths in the pod
 VOLUME_SIZE = "1Gi"
 GRACE = timedelta(minutes=1)
-"""We give up at the timeout and say why; only where nobody is there to do so the cluster ends the Job itself."""
+"""We give up at the timeout and report why; only if no controller runs, the cluster ends the Job itself."""
 OTHERS = (GPU_RESOURCE, "node.kubernetes.io/unschedulable", "node.kubernetes.io/network-unavailable")
-"""Taints beside ours that must not keep a check away: the vendor's, and a cordon."""
+"""Other taints that must not keep a check away: the vendor's, and a cordon."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One Job to be made."""
+    """One Job to create."""
 
     subject: Subject
     stage: Stage
     begun: datetime
-    checks: tuple[str, ...]  # what it must measure
+    checks: tuple[str, ...]  # the checks to run
     image: str
     timeout: timedelta
     tolerate: tuple[str, ...] = ()
-    volume: str | None = None  # storage class of the volume that is tried; None: no volume
-    peer: str = ""  # name=address of the node that the latency is measured to
+    volume: str | None = None  # storage class of the tested volume; None: no volume
+    peer: str = ""  # name=address of the node to measure the latency to
 
     @property
     def name(self) -> str:
@@ -58,32 +59,32 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class JobState:
-    """What is read of a Job."""
+    """The parts read of a Job."""
 
     name: str
     uid: str
     node: str
-    failed: str  # the Job controller's reason; empty: it has not failed
+    failed: str  # the Job controller's reason; empty: not failed
 
 
 @dataclass(frozen=True, slots=True)
 class PodState:
-    """What is read of a check's pod."""
+    """The parts read of a check's pod."""
 
     name: str
     job: str
     phase: str
     said: str  # its termination message
-    trouble: str  # why it does not run, or did not end well
+    trouble: str  # why it does not run, or failed
 
     @property
     def ended(self) -> bool:
-        """Its container will say no more."""
+        """True once its container can report nothing more."""
         return self.phase in {"Succeeded", "Failed"}
 
 
 def job_name(node: str, uid: str, stage: Stage, begun: datetime) -> str:
-    """The Job's name, at most 63 characters whatever the node is called."""
+    """The Job's name, at most 63 characters for any node name."""
     key = f"{node}\n{uid}\n{stage}\n{begun.timestamp():.0f}"
     return f"check-{stage}-{sha256(key.encode()).hexdigest()[:16]}"
 
@@ -105,7 +106,7 @@ def job(order: Order, namespace: str, stamp: Stamp) -> Json:
         "spec": {
             "backoffLimit": 0,
             "activeDeadlineSeconds": int((order.timeout + GRACE).total_seconds()),
-            # Alpha in 1.20 and dropped there: `sweep` deletes what is left over.
+            # Alpha in 1.20 and dropped there: `sweep` deletes old Jobs.
             "ttlSecondsAfterFinished": 3600,
             "template": {"metadata": {"labels": {**labels, JOB: order.name}}, "spec": _pod(order)},
         },
@@ -113,7 +114,7 @@ def job(order: Order, namespace: str, stamp: Stamp) -> Json:
 
 
 def claim(order: Order, namespace: str, job_uid: str) -> Json:
-    """The volume that its pod writes to and reads from; it goes with the Job."""
+    """The volume that its pod writes to and reads from; it is deleted with the Job."""
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -162,7 +163,7 @@ def _pod(order: Order) -> Json:
 
 def _container(order: Order, mounts: Mapping[str, str]) -> Json:
     rdma = "RdmaSubnet" in order.checks
-    # RDMA memory is locked; nothing else that is measured needs a right.
+    # RDMA memory is locked; no other check needs a capability.
     capabilities: Json = {"drop": ["ALL"]} | ({"add": ["IPC_LOCK"]} if rdma else {})
     return {
         "name": CONTAINER,
@@ -180,7 +181,7 @@ def _container(order: Order, mounts: Mapping[str, str]) -> Json:
 
 
 def _environment(order: Order) -> dict[str, str]:
-    """The contract with the image: docs/checks.md."""
+    """The contract with the image; see docs/checks.md."""
     return {
         "EGS_STAGE": order.stage,
         "EGS_CHECKS": ",".join(order.checks),
@@ -195,7 +196,7 @@ def _environment(order: Order) -> dict[str, str]:
 
 def _resources(order: Order) -> Json:
     if not _wants_gpus(order):
-        # Beside a running workload: as good as nothing, and never a GPU.
+        # Beside a running workload: minimal resources, and never a GPU.
         small = {"cpu": "10m", "memory": "32Mi"}
         return {"requests": small, "limits": {"cpu": "200m", "memory": "128Mi"}}
     node = order.subject.node
@@ -244,10 +245,10 @@ def read_check_pod(item: Json) -> PodState | None:
 
 
 def _trouble(status: Json, states: list[Json]) -> str:
-    """The most telling thing that the pod's status has to say."""
+    """The most informative message in the pod's status."""
     waiting = [s["waiting"] for s in states if s.get("waiting")]
     ended = [s["terminated"] for s in states if s.get("terminated")]
-    # A container that ended was placed, whatever a condition of before still says.
+    # A container that ended was scheduled, whatever an earlier condition says.
     unplaced = [
         c
         for c in status.get("conditions") or ()

@@ -1,7 +1,7 @@
-"""What was checked on each node, and what came of it: one ConfigMap a node, in the system namespace.
+"""Each node's checks and their results: one ConfigMap per node, in the system namespace.
 
-It is what makes a restarted controller find the checks of the one before it. Each write holds only for the version
-that was read and bears the stamp of who decided it. It goes with its node, by its owner reference.
+With it a restarted controller finds earlier checks. Each write is conditional on the version that was read
+and has the stamp of the decision. It is deleted with its node, through its owner reference.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from schemas.reading.units import format_instant, parse_instant
 
 STAGES: tuple[Stage, ...] = get_args(Stage)
 FRESH = timedelta(minutes=20)
-"""Results count that long: a start that waits a little is not checked anew, one that waits long is."""
+"""How long results count: after a short wait a start needs no new checks, after a long one it does."""
 TRIES = 3
 LONGEST_NAME = 200
 
@@ -40,27 +40,27 @@ class Run:
     results: tuple[CheckResult, ...] = ()
 
     def counts(self, uid: str, now: datetime, longest: timedelta) -> bool:
-        """It is the answer, or on its way to be the answer, for that lease at that instant."""
+        """True if it is, or will be, the answer for that lease at that time."""
         return self.uid == uid and now < (self.ended or self.begun + longest) + FRESH
 
     @property
     def passed(self) -> bool:
-        """It ended, and nothing failed."""
+        """True if it ended without a failure."""
         return self.ended is not None and all(result.passed for result in self.results)
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Everything known of one node."""
+    """Everything recorded about one node."""
 
     name: str
-    version: str | None  # None: it is not in the cluster yet
+    version: str | None  # None: not in the cluster yet
     stamp: Stamp | None
     runs: Mapping[Stage, Run]
 
 
 class Records:
-    """Reads them from an informer and writes them one by one."""
+    """Reads records from an informer and writes them one by one."""
 
     def __init__(self, api: Api, namespace: str, wake: Callable[[], None]) -> None:
         self._api, self._namespace = api, namespace
@@ -68,12 +68,12 @@ class Records:
         self.informer = Informer(api, self._path, read_record, f"{MANAGED_BY}={MANAGER},{CHECK}=record", wake)
 
     def of(self, node: str) -> Record:
-        """What is known of that node; an empty one where nothing is."""
+        """The record of that node; an empty one if there is none."""
         name = record_name(node)
         return self.informer.items().get(f"{self._namespace}/{name}") or Record(name, None, None, {})
 
     def write(self, node: Node, stage: Stage, run: Run, stamp: Stamp) -> Refused | None:
-        """Keep it; refused for a stamp older than the record's."""
+        """Stores it; refused if the record has a newer stamp."""
         record = self.of(node.name)
         for _ in range(TRIES):
             refusal = late(f"the record of checks of node {node.name}", record.stamp, stamp)
@@ -90,9 +90,7 @@ class Records:
                 record = self._read(record.name)
             else:
                 return None
-        raise Fault(
-            f"the checks of node {node.name} are recorded by several at once; tried again", "NodeContended"
-        )
+        raise Fault(f"the checks of node {node.name} were changed concurrently; retrying", "NodeContended")
 
     def _put(self, record: Record, body: Json) -> Json:
         if record.version is None:
@@ -105,14 +103,14 @@ class Records:
 
 
 def record_name(node: str) -> str:
-    """One for each node; a name that would be too long is cut and told apart by a hash."""
+    """One per node; a name that is too long is cut and made unique with a hash."""
     if len(node) <= LONGEST_NAME:
         return f"checks-{node}"
     return f"checks-{node[:LONGEST_NAME].rstrip('.-')}-{sha256(node.encode()).hexdigest()[:8]}"
 
 
 def written(record: Record, node: Node, namespace: str) -> Json:
-    """The record as a ConfigMap that goes with its node."""
+    """The record as a ConfigMap owned by its node."""
     meta: Json = {
         "name": record.name,
         "namespace": namespace,
@@ -127,7 +125,7 @@ def written(record: Record, node: Node, namespace: str) -> Json:
 
 
 def read_record(item: Json) -> Record:
-    """A record; a run that somebody made unreadable was never run."""
+    """A record; a damaged run counts as not run."""
     meta = item["metadata"]
     runs = {stage: _run((item.get("data") or {}).get(stage)) for stage in STAGES}
     return Record(

@@ -1,7 +1,7 @@
-"""What a node's own objects say in answer to its checks: no image, no pod, no call. Pure.
+"""Check results from a node's API objects: no image, no pod, no call. Pure.
 
-Of what only a pod on the node can measure, the objects tell a little: a network that its node reports broken, RDMA
-devices that are gone, a storage class that does not exist. The rest is passed as `not measured`, in so many words.
+Of what only a pod on the node can measure, the objects show some: a broken network reported by the node,
+missing RDMA devices, a missing storage class. The rest passes as `not measured`, explicitly.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from reconciler.model.cluster_port import CheckResult, LeaseRef, Stage
 from schemas.documents.cluster import ClusterSpec, Pool
 
 DIRECT = frozenset({"NodeHealth", "Drained", "Labels"})
-"""Checks that objects answer alone."""
+"""Checks answered by objects alone."""
 RDMA_PREFIXES = ("rdma/", "nvidia.com/hostdev", "vpc.amazonaws.com/efa")
 """Resources by which device plugins show RDMA devices."""
-NODE_GONE = (CheckResult("NodeHealth", False, "", "the cluster knows no such node"),)
-NO_IMAGE = "spec.checks.image names no image that could measure it"
+NODE_GONE = (CheckResult("NodeHealth", False, "", "the cluster has no such node"),)
+NO_IMAGE = "spec.checks.image sets no image that can measure it"
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A node that is checked, as the informers know it."""
+    """A checked node, as the informers know it."""
 
     node: Node
-    pool: Pool | None  # None: it left its pool while it served
+    pool: Pool | None  # None: it left its pool while serving
     lease: LeaseRef
     peers: tuple[str, ...] = ()  # the other nodes of the lease
-    pods: tuple[Pod, ...] = ()  # that hold GPUs of it
+    pods: tuple[Pod, ...] = ()  # pods that hold GPUs of it
 
     @property
     def gpus(self) -> int:
@@ -42,7 +42,7 @@ class Subject:
 
     @property
     def shape(self) -> str:
-        """The shape whose thresholds count."""
+        """The shape that selects the thresholds."""
         return "" if self.pool is None else self.pool.gpu_shape
 
 
@@ -53,17 +53,17 @@ class Storage:
     classes: Mapping[str, bool]
 
     def usable(self, wanted: str | None) -> str | None:
-        """The class that a volume is asked of; None: there is none."""
+        """The class to request a volume from; None: there is none."""
         if wanted is not None:
             return wanted if wanted in self.classes else None
         return next((name for name, is_default in sorted(self.classes.items()) if is_default), None)
 
 
 def checks_of(subject: Subject, stage: Stage) -> tuple[str, ...]:
-    """The checks of a stage, in the order in which people read them."""
+    """The checks of a stage, in the order shown."""
     if stage == "run":
         return ("Latency",)
-    # NCCL does not work between the slices of GPUs that are cut.
+    # NCCL does not work between MIG slices.
     several = subject.gpus > 1 and not (subject.lease.mig and stage == "pre")
     nccl = ("NcclLatency",) if several else ()
     if stage == "post":
@@ -73,7 +73,7 @@ def checks_of(subject: Subject, stage: Stage) -> tuple[str, ...]:
 
 
 def silent(subject: Subject, stage: Stage) -> tuple[CheckResult, ...]:
-    """All that can be said of a node that does not answer."""
+    """All results for a node that does not answer."""
     log = f"node {subject.node.name} is not Ready"
     return tuple(CheckResult(name, False, "", log) for name in checks_of(subject, stage))
 
@@ -89,7 +89,7 @@ def direct(subject: Subject, stage: Stage, spec: ClusterSpec) -> dict[str, Check
 
 
 def unmeasured(subject: Subject, stage: Stage, spec: ClusterSpec, storage: Storage) -> dict[str, CheckResult]:
-    """What the objects say of the checks that a pod would measure."""
+    """What the objects show about checks that a pod would measure."""
     judges: Mapping[str, Callable[[], CheckResult]] = {
         "PersistentVolume": lambda: _volume(spec, storage),
         "Connectivity": lambda: _network("Connectivity", subject),
@@ -101,12 +101,12 @@ def unmeasured(subject: Subject, stage: Stage, spec: ClusterSpec, storage: Stora
 
 
 def skipped(name: str, because: str) -> CheckResult:
-    """A check that would tell nothing any more: the node is refused for another one."""
+    """A check that is pointless because the node failed another one."""
     return _blank(name, f"not run, since {because} failed")
 
 
 def node_health(subject: Subject, spec: ClusterSpec) -> CheckResult:
-    """F4: no condition reports a fault, and every GPU that it has and must have is there for pods."""
+    """F4: no condition reports a fault, and all its GPUs are allocatable."""
     node, pool = subject.node, subject.pool
     have, can = _gpus(node.capacity), _gpus(node.allocatable)
     value = f"{can}/{have} GPUs allocatable"
@@ -130,7 +130,7 @@ def _mig_health(subject: Subject, value: str) -> CheckResult:
 
 
 def drained(subject: Subject) -> CheckResult:
-    """F10: nothing of the slice holds a GPU."""
+    """F10: no pod of the slice holds a GPU."""
     left = subject.pods
     used = sum(pod.gpus for pod in left)
     if left:
@@ -143,9 +143,9 @@ def labels(subject: Subject) -> CheckResult:
     """F10: no mark of a slice is left on the node."""
     lease, label = marks_of(subject.node).lease, subject.node.labels.get(SLICE)
     if lease is not None:
-        return CheckResult("Labels", False, lease.slice, f"the node still bears the lease of {lease.request}")
+        return CheckResult("Labels", False, lease.slice, f"the node still has the lease of {lease.request}")
     if label is not None:
-        return CheckResult("Labels", False, label, f"the node still bears the label {SLICE}")
+        return CheckResult("Labels", False, label, f"the node still has the label {SLICE}")
     return CheckResult("Labels", True, "none left", "no label of a slice is left")
 
 

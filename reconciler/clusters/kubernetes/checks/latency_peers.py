@@ -1,7 +1,8 @@
-"""Between the nodes of a running lease: whom each node measures to (F8). Pure but for one look at a node.
+"""Latency between the nodes of a running lease: which node each one measures to (F8). Pure except for one
+read of a node.
 
-Each node measures to the next one by name, in a ring: every node is measured twice, once from each side, at a cost that
-grows with the nodes and not with their pairs. The pod asks for no GPU and nearly no CPU.
+Each node measures to the next by name, in a ring: every node is measured twice, once from each side, at a
+cost linear in the nodes. The pod needs no GPU and almost no CPU.
 """
 
 from __future__ import annotations
@@ -23,20 +24,20 @@ def next_of(node: str, peers: Iterable[str]) -> str:
 
 
 def address_of(node: Json) -> str:
-    """Where a pod reaches the node; empty: it has told nobody."""
+    """The node's address for pods; empty: it has none."""
     found = {a["type"]: a["address"] for a in (node.get("status") or {}).get("addresses") or ()}
     return str(found.get("InternalIP") or found.get("ExternalIP") or "")
 
 
 def target(api: Api, peer: str) -> str:
-    """`name=address` of a peer; empty when it has gone or has no address."""
+    """`name=address` of a peer; empty if it is gone or has no address."""
     found = api.find(f"{NODES}/{peer}")
     address = "" if found is None else address_of(found)
     return f"{peer}={address}" if address else ""
 
 
 def told(result: CheckResult, peer: str) -> CheckResult:
-    """The result with the name of the node at the other side."""
+    """The result with the peer's name."""
     value = f"{result.value} to {peer}" if result.value and peer else result.value
     log = f"to {peer}: {result.log}" if peer else result.log
     return replace(result, value=value, log=log)

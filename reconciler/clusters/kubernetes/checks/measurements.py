@@ -1,7 +1,7 @@
-"""What the checks' image says it measured, and whether that is enough. Pure, and safe for whatever an image prints.
+"""Parses what the checks' image measured, and judges it. Pure, and safe for any output of an image.
 
-The contract with the image is docs/checks.md: it prints one JSON object a line for each check. It measures; only we
-judge, by the manifest's thresholds, so that a threshold may change without a new image.
+The contract with the image is docs/checks.md: it prints one JSON object per line and check. It only measures;
+we judge, by the manifest's thresholds, so that a threshold can change without a new image.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from reconciler.model.cluster_port import CheckResult
 from schemas.documents.cluster import Checks
 
 LONGEST_TEXT = 65_536
-"""Characters of a log that are looked at, from its end."""
+"""Characters of a log that are parsed, from its end."""
 LONGEST_LOG, LOG_LINES = 600, 6
-"""What is kept of one check's own words."""
+"""Limits for the text kept of one check."""
 LARGEST = 1e12
-"""No figure of ours comes near; what is larger is nonsense."""
+"""All valid figures are far below this."""
 NOT_MEASURED = "not measured"
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What an image said of one check; `ok` None: it could not measure it, and `log` says why."""
+    """An image's output for one check; `ok` None: not measurable, and `log` says why."""
 
     ok: bool | None
     figures: Mapping[str, float]
@@ -38,10 +38,10 @@ class Figure:
 
     key: str
     unit: str
-    bound: str = ""  # field of the manifest's thresholds; empty: it is only shown
+    bound: str = ""  # field of the manifest's thresholds; empty: shown only
 
     def missed(self, value: float, limits: Mapping[str, float]) -> str:
-        """Why the value is not good enough; empty: it is."""
+        """Why the value is insufficient; empty: it is sufficient."""
         limit = limits.get(self.bound)
         if limit is None:
             return ""
@@ -65,7 +65,7 @@ FIGURES: Mapping[str, tuple[Figure, ...]] = {
 
 
 def limits_of(checks: Checks, shape: str) -> dict[str, float]:
-    """Every bound that the manifest sets for nodes of this shape."""
+    """All thresholds in the manifest for nodes of this shape."""
     found = next((t for t in checks.thresholds if t.gpu_shape == shape), None)
     fields = ("max_nccl_latency", "min_nccl_bandwidth", "min_rdma_bandwidth")
     limits = {name: getattr(found, name) for name in fields} if found is not None else {}
@@ -77,7 +77,7 @@ def limits_of(checks: Checks, shape: str) -> dict[str, float]:
 
 
 def parsed(text: str) -> dict[str, Measured]:
-    """What each check said last; lines that are none of the contract's are skipped."""
+    """Each check's last output; lines outside the contract are skipped."""
     found = {}
     for item in _objects(text[-LONGEST_TEXT:]):
         name, ok, log = item.pop("check", None), item.pop("ok", None), item.pop("log", None)
@@ -88,7 +88,7 @@ def parsed(text: str) -> dict[str, Measured]:
 
 
 def plain(text: object) -> str:
-    """A few printable lines of whatever somebody else wrote."""
+    """A few printable lines of untrusted text."""
     if not isinstance(text, str):
         return ""
     lines = ("".join(c for c in line if c.isprintable()).strip() for line in text.splitlines())
@@ -96,7 +96,7 @@ def plain(text: object) -> str:
 
 
 def judged(name: str, said: Measured | None, limits: Mapping[str, float], silent: str) -> CheckResult:
-    """The result of one check; `silent` tells why nothing was said of it, where nothing was."""
+    """The result of one check; `silent` says why there is no output, if there is none."""
     if said is None:
         return CheckResult(name, False, "", silent)
     figures = FIGURES.get(name, ())
@@ -115,8 +115,8 @@ def _shortfall(figure: Figure, said: Measured, limits: Mapping[str, float]) -> s
     if figure.key in said.figures:
         return figure.missed(said.figures[figure.key], limits) or None
     if figure.bound in limits:
-        # A bound that nobody measures would be kept by every broken node.
-        return f"the manifest bounds {figure.key} by {limits[figure.bound]:g} and nothing measured it"
+        # Otherwise a broken node that measures nothing would pass.
+        return f"the manifest limits {figure.key} to {limits[figure.bound]:g} but it was not measured"
     return None
 
 

@@ -1,11 +1,12 @@
-"""Check a node before a start, between the nodes of a running lease, and after an end (F4, F5, F8, F10, F12).
+"""Checks a node before a start, between the nodes of a running lease, and after an end (F4, F5, F8, F10,
+F12).
 
-What the objects say is read from them (`verdicts`); what only the node itself can tell is measured by one Job with the
-image that the manifest names (`jobs`), and judged by the manifest's thresholds (`measured`). What was found is kept in
-the cluster (`records`): the same question gets the same answer from whatever controller, until it is too old.
+Some results come from API objects (`verdicts`); what only the node can measure is measured by one Job with
+the image in the manifest (`jobs`), and judged by the manifest's thresholds (`measured`). Results are stored
+in the cluster (`records`): every controller gives the same answer, until it is too old.
 
-No call waits: each takes the next step and answers Busy until there are results. Everything a crash may leave behind
-is found again by its name, or by `sweep`.
+No call waits: each takes the next step and answers Busy until there are results. What a crash leaves behind
+is found again by name, or by `sweep`.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ DEFAULT_CLASS = (
     "storageclass.beta.kubernetes.io/is-default-class",
 )
 BEGUN = timedelta(seconds=1)
-"""Results are there at the next call at the earliest: whoever asks may go on with other nodes meanwhile."""
+"""Results arrive at the next call at the earliest: the caller can handle other nodes meanwhile."""
 POLL = timedelta(seconds=2)
 FIRST_SYNC_S = 60.0
 LOG_BYTES = 16_384
@@ -74,23 +75,22 @@ class Checks:
 
     @property
     def informers(self) -> tuple[Informer[Any], ...]:
-        """All that it watches."""
+        """All its watches."""
         return (self._records.informer, self._jobs, self._pods, self._classes)
 
     def start(self) -> None:
-        """Begin to watch; returns at once."""
+        """Starts to watch; returns at once."""
         for informer in self.informers:
             informer.start()
 
     def stop(self) -> None:
-        """No more watches."""
         for informer in self.informers:
             informer.stop()
 
     def run(
         self, subject: Subject | None, stage: Stage, stamp: Stamp, now: datetime
     ) -> Busy | Refused | Results:
-        """The port's `check`; None for a node that the cluster does not know."""
+        """The port's `check`; None for a node that the cluster does not have."""
         if subject is None:
             return NODE_GONE
         self._wait_synced()
@@ -111,11 +111,11 @@ class Checks:
         return self._ended(subject, stage, run, found, (stamp, now)) if isinstance(found, tuple) else found
 
     def left_over(self, nodes: Sequence[Node], now: datetime) -> tuple[Difference, ...]:
-        """What nobody waits for on these nodes: Jobs of runs that ended, layouts of leases that never began."""
+        """Leftovers on these nodes: Jobs of runs that ended, MIG layouts of leases that never began."""
         self._wait_synced()
         return (
             *(
-                Difference("", f"Job {self._namespace}/{name}", "extra", "nobody waits for its checks")
+                Difference("", f"Job {self._namespace}/{name}", "extra", "its checks are no longer needed")
                 for name in self._idle_jobs(nodes, now)
             ),
             *(
@@ -127,7 +127,7 @@ class Checks:
         )
 
     def sweep(self, nodes: Sequence[Node], stamp: Stamp, now: datetime) -> None:
-        """End what `left_over` names."""
+        """Removes what `left_over` lists."""
         self._wait_synced()
         for name in self._idle_jobs(nodes, now):
             self._delete(name)
@@ -142,7 +142,7 @@ class Checks:
             for stage, run in self._records.of(name).runs.items()
             if run.ended is None and run.counts(run.uid, now, self._longest)
         }
-        # Those of other nodes are another project's; those of nodes that are gone go with them.
+        # Jobs on other nodes belong to another project; those on deleted nodes are deleted with them.
         known = (job for job in self._jobs.items().values() if job.node in names)
         return sorted(job.name for job in known if job.name not in waited)
 
@@ -157,7 +157,7 @@ class Checks:
         ]
 
     def _is_awaited(self, node: str, now: datetime) -> bool:
-        """A lease checks it, or has checked it and may still begin."""
+        """True if a lease is checking it, or has checked it and may still begin."""
         run = self._records.of(node).runs.get("pre")
         return (
             run is not None and run.counts(run.uid, now, self._longest) and (run.passed or run.ended is None)
@@ -180,7 +180,7 @@ class Checks:
     def _next(
         self, subject: Subject, stage: Stage, run: Run, stamp: Stamp, now: datetime
     ) -> Busy | Refused | Results:
-        """The next step, or the results where there is none left to take."""
+        """The next step, or the results if none is left."""
         node, spec = subject.node, self._spec
         if not node.ready and node.labels.get(MIG_STATE) != "rebooting":
             return check_verdicts.silent(subject, stage)
@@ -191,7 +191,7 @@ class Checks:
         found |= {result.name: result for result in cut}
         objects = check_verdicts.unmeasured(subject, stage, spec, Storage(self._classes.items()))
         measures = spec.checks.image is not None
-        # What the objects say is broken needs no measuring.
+        # What the objects show as broken needs no measuring.
         found |= {name: result for name, result in objects.items() if not (measures and result.passed)}
         bad = next((result.name for result in found.values() if not result.passed), None)
         names = check_verdicts.checks_of(subject, stage)
@@ -227,7 +227,7 @@ class Checks:
     def _cut(
         self, subject: Subject, stage: Stage, run: Run, stamp: Stamp, now: datetime
     ) -> Busy | Refused | Results:
-        """Before a start the lease's profile, after an end what was before; nothing while the node serves."""
+        """Before a start the lease's profile, after an end the previous one; nothing while the node serves."""
         if stage == "run" or not self._is_free(subject):
             return ()
         profile = subject.lease.mig if stage == "pre" else ""
@@ -277,7 +277,7 @@ class Checks:
         return found | {name: judged(name, said[name], limits, silent) for name in more}
 
     def _said(self, pod: PodState) -> Mapping[str, Measured]:
-        """From the termination message; from the log only where that says nothing, since it is one call more."""
+        """From the termination message; from the log, which costs another call, only if that is empty."""
         found = parsed(pod.said)
         if found:
             return found
@@ -288,8 +288,8 @@ class Checks:
             )
         except Fault as fault:
             if isinstance(fault, Rejected) and fault.status == 403:
-                raise  # a right of ours is missing
-            # The node's kubelet is asked through the API server, and may be the one that does not answer.
+                raise  # we lack a permission
+            # The node's kubelet is called through the API server, and may be the one that does not answer.
             return {}
 
     def _order(self, subject: Subject, stage: Stage, run: Run) -> Order:
@@ -309,7 +309,7 @@ class Checks:
         )
 
     def _ensure(self, order: Order, stamp: Stamp) -> None:
-        """The Job and its volume are there; a repeat finds them by their names."""
+        """Ensures the Job and its volume; a repeat finds them by name."""
         job = self._job(order.name)
         if job is None:
             job = self._made(order, stamp)
@@ -339,7 +339,7 @@ class Checks:
         return self._spec.checks.timeout
 
     def _is_due(self, run: Run, stage: Stage, now: datetime) -> bool:
-        """What was measured between running nodes is measured anew in each interval."""
+        """True if a measurement between running nodes is due again."""
         every = self._spec.checks.latency_interval
         return stage == "run" and run.ended is not None and every is not None and now >= run.begun + every
 
@@ -349,22 +349,22 @@ class Checks:
 
 
 def _together(of_objects: CheckResult | None, of_image: CheckResult | None) -> CheckResult:
-    """Both have to be content; what the image measured says more."""
+    """Both must pass; the image's result has more detail."""
     found = [result for result in (of_image, of_objects) if result is not None]
     return next((result for result in found if not result.passed), found[0])
 
 
 def _why_silent(pod: PodState | None, job: JobState | None, longest: timedelta) -> str:
-    """Why a check has no result, in a person's words."""
+    """Why a check has no result, as a sentence."""
     if pod is not None and pod.ended:
         how = f" ({pod.trouble})" if pod.trouble else ""
-        return f"the checks' image said nothing of it{how}"
+        return f"the checks' image reported nothing for it{how}"
     after = f"no result after {_minutes(longest)}"
     if pod is not None:
         return f"{after}: pod {pod.name} is {pod.phase}" + (f", {pod.trouble}" if pod.trouble else "")
     if job is not None and job.failed:
         return f"Job {job.name} failed: {job.failed}"
-    return f"{after}: its Job made no pod; the Job's events say why"
+    return f"{after}: its Job created no pod; see the Job's events"
 
 
 def _minutes(length: timedelta) -> str:
@@ -372,7 +372,7 @@ def _minutes(length: timedelta) -> str:
 
 
 def _create(api: Api, path: str, body: Json) -> Json | None:
-    """None where one of that name is there."""
+    """None if one of that name exists."""
     try:
         return api.create(path, body)
     except Rejected as no:

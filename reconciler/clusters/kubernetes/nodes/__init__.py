@@ -1,1 +1,1 @@
-"""Nodes and their pods: read, marked, taken back."""
+"""Nodes and their pods: read, mark, release."""

@@ -1,4 +1,4 @@
-"""What a cluster looks like to the reconciler, from what its informers know. Decides nothing else."""
+"""Builds the reconciler's view of a cluster from its informers. Decides nothing else."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PodsOfNodes = Mapping[str, tuple[Pod, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Everything that the informers have at one instant."""
+    """Everything in the informers at one time."""
 
     nodes: Mapping[str, Node]
     pods: Mapping[str, Pod]
@@ -32,14 +32,14 @@ class Known:
 
 
 def owners_of(slices: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
-    """Whose each namespace is."""
+    """The slice of each namespace."""
     return {namespace: slice_ for slice_, spaces in slices.items() for namespace in spaces}
 
 
 def by_node(pods: Mapping[str, Pod], owners: Mapping[str, str]) -> PodsOfNodes:
-    """Pods that hold GPUs and have to leave before a node is free, by their node.
+    """Pods with GPUs that must leave before a node is free, by node.
 
-    A slice's pod is never exempt, whatever it says of itself: its owner, its labels.
+    A slice's pod is never exempt, whatever its owner or labels say.
     """
     found: dict[str, list[Pod]] = defaultdict(list)
     for _, pod in sorted(pods.items()):
@@ -49,14 +49,14 @@ def by_node(pods: Mapping[str, Pod], owners: Mapping[str, str]) -> PodsOfNodes:
 
 
 class Looks:
-    """Makes views; of a node that rests since the last look, and whose pods do, the same one again."""
+    """Makes views; for a node unchanged since the last time, with unchanged pods, the same object."""
 
     def __init__(self, spec: ClusterSpec, named: Mapping[str, Pool]) -> None:
         self._spec, self._named = spec, named
         self._nodes: Memo[NodeView] = Memo()
 
     def look(self, known: Known, pods: PodsOfNodes, at: datetime) -> ClusterView:
-        """The whole; a node of ours that left its pool is shown as long as it bears a lease."""
+        """The whole view; a node of ours that left its pool is included while it has a lease."""
         owners = owners_of(known.slices)
         views, rest = {}, []
         for name, node in sorted(known.nodes.items()):
@@ -89,7 +89,7 @@ def _view(
         isolated=marks.isolated is not None,
         lease=marks.lease,
         stamp=marks.stamp,
-        # Until every pod has been asked, somebody still has to ask.
+        # Until every pod has been asked, an eviction is still to be sent.
         draining=marks.exit_by is not None and all(pod.ends is not None for pod in pods),
         gpus=node_inventory.gpus_view(node, pool, spec),
         attributes=node_inventory.attributes(node),
@@ -102,12 +102,12 @@ def _view(
 
 
 def foreign(pods: Iterable[Pod], owners: Mapping[str, str], slice_: str | None) -> tuple[str, ...]:
-    """Pods that hold GPUs of a node and are not of the slice that it serves."""
+    """Pods that hold GPUs of a node but do not belong to the slice it serves."""
     return tuple(pod.key for pod in pods if slice_ is None or owners.get(pod.namespace) != slice_)
 
 
 def empty_leased(pool: str, known: Known, spec: ClusterSpec, named: Mapping[str, Pool]) -> tuple[str, ...]:
-    """Nodes of the pool that bear a lease and no pod but those that every node has."""
+    """Nodes of the pool with a lease and no pods except those that every node has."""
     used = {
         pod.node for pod in known.pods.values() if not pod.exempt and pod.phase not in node_inventory.FINISHED
     }
@@ -129,12 +129,12 @@ def managed(known: Known, spec: ClusterSpec, named: Mapping[str, Pool]) -> list[
 
 
 def to_sweep(known: Known, spec: ClusterSpec, named: Mapping[str, Pool]) -> list[Node]:
-    """Where checks may have left something: a node that left our pools too, until it is as it came."""
+    """Nodes where checks may have left something: also nodes that left our pools, until they are restored."""
     return [*managed(known, spec, named), *filter(mig.is_returning, _left(known, spec, named))]
 
 
 def left_over(known: Known, spec: ClusterSpec, named: Mapping[str, Pool]) -> list[Node]:
-    """Nodes that left our pools, hold nothing any more, and whose GPUs are put back together: our marks may go."""
+    """Nodes that left our pools, are empty, and have their MIG layout restored: our marks can be removed."""
     return [node for node in _left(known, spec, named) if not mig.is_returning(node)]
 
 

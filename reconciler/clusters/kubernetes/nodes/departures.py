@@ -1,9 +1,9 @@
-"""Nodes that are taken back: their GPU pods are asked, then told, then deleted, and then the node is free.
+"""Releases nodes: their GPU pods are asked to leave, then told, then deleted, and then the node is free.
 
-At the strict end a pod that is still there is given a second: its kubelet ends it, and takes it out of the API when
-no container of it is left. What is there after that is deleted without grace. Its kubelet may still be at work then,
-so the instant is written on the node first, and the node is not free before `exit.settle` has passed since. A pod that
-others took out of the API while it ran counts likewise.
+At the strict end a remaining pod is deleted with one second of grace: its kubelet ends it, and removes it
+from the API once all its containers ended. A pod still there after that is deleted without grace. Its kubelet
+may still be working then, so the time is written on the node first, and the node is not free before
+`exit.settle` has passed since. The same holds for a pod that others removed from the API while it ran.
 
 Held by tests/reconciler/clusters/kubernetes/nodes/test_departures.py.
 """
@@ -25,34 +25,34 @@ from reconciler.model.cluster_port import Answer, Busy, Done, Refused, Stamp
 from schemas.documents.cluster import ClusterSpec
 
 NAMED = 3
-"""Pods of a node that are named."""
+"""Pods listed per node."""
 LAST = timedelta(seconds=2)
-"""A kubelet that is well has ended a pod with a second of grace by then."""
+"""A healthy kubelet has ended a pod with one second of grace by then."""
 AGAIN, LONGEST = timedelta(seconds=1), timedelta(minutes=1)
 LEAVING = timedelta(seconds=5)
-"""How soon a node is looked at again whose pods are being deleted."""
+"""Interval of looking at a node whose pods are being deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What is known of the cluster now."""
+    """Current knowledge of the cluster."""
 
     marks: Callable[[str], Marks]  # of a node
-    pods: Callable[[str], tuple[Pod, ...]]  # of a node: those that have to leave before it is free
+    pods: Callable[[str], tuple[Pod, ...]]  # of a node: those that must leave before it is free
     eviction: Callable[[], str]  # the apiVersion of an Eviction
 
 
 class Departures:
-    """The nodes of one cluster that are left. Thread-safe for different nodes."""
+    """The nodes of one cluster that are being released. Thread-safe for different nodes."""
 
     def __init__(self, api: Api, spec: ClusterSpec, writer: NodeWriter, sight: Sight) -> None:
         self._api, self._spec, self._writer, self._sight = api, spec, writer, sight
-        # By node and uid: when each pod was given its last second. Lost with the process, and then given again.
+        # By node and uid: when each pod got its last second. Lost with the process, and then given again.
         self._told: dict[str, dict[str, datetime]] = {}
-        self._cut: dict[str, float] = {}  # by node: when a pod of it was last seen to go while it ran
+        self._cut: dict[str, float] = {}  # by node: when one of its pods last disappeared while running
 
     def gone(self, pod: Json) -> None:
-        """A pod is out of the API, as it was last; where that was running, its kubelet has not ended it yet."""
+        """A pod was removed from the API; if it was running, its kubelet has not ended it yet."""
         node, statuses = pod["spec"].get("nodeName"), (pod.get("status") or {}).get("containerStatuses") or ()
         if (
             node
@@ -62,7 +62,7 @@ class Departures:
             self._cut[node] = monotonic_s()
 
     def evict(self, node: str, uid: str, by: datetime, stamp: Stamp, now: datetime) -> Answer:
-        """Cordoned, and its GPU pods asked to stop by `by`. Busy while a disruption budget keeps one."""
+        """Cordons it and asks its GPU pods to stop by `by`. Busy while a disruption budget blocks one."""
         answer = self._writer.change(node, stamp, lambda _, marks: leaving(marks, uid, by, now))
         marks = self._sight.marks(node)
         if not isinstance(answer, Done) or marks.lease is None or marks.lease.uid != uid:
@@ -71,11 +71,11 @@ class Departures:
         if asked.refused is not None:
             return asked.refused
         if asked.blocked:
-            return Busy(now + pod_exits.RETRY, f"a disruption budget keeps {'; '.join(asked.blocked)}")
+            return Busy(now + pod_exits.RETRY, f"a disruption budget blocks {'; '.join(asked.blocked)}")
         return Done()
 
     def remove(self, node: str, uid: str, stamp: Stamp, now: datetime) -> Answer:
-        """Free when no GPU pod is left, and none that was deleted can still run."""
+        """Free once no GPU pod is left, and no deleted one can still run."""
         notice = now + self._spec.notice if self._sight.pods(node) else now
         answer = self._writer.change(node, stamp, lambda _, marks: leaving(marks, uid, notice, now))
         if isinstance(answer, Refused):
@@ -91,11 +91,11 @@ class Departures:
             return refusal
         marks = self._sight.marks(node)
         if marks.forced is not None and now < (settled := marks.forced + self._spec.exit.settle):
-            return Busy(settled, f"node {node} drains: pods that were deleted may run there until then")
+            return Busy(settled, f"node {node} is draining: deleted pods may still run there until then")
         return self._writer.change(node, stamp, lambda _, marks: freed(marks, uid))
 
     def _remember(self, node: str, uid: str, stamp: Stamp, now: datetime) -> Refused | None:
-        """Pods that others deleted without grace, just now, count as those that we delete."""
+        """Pods just deleted by others without grace count like those that we delete."""
         cut_s = self._cut.pop(node, None)
         if cut_s is None or monotonic_s() - cut_s >= self._spec.exit.settle.total_seconds():
             return None
@@ -111,7 +111,9 @@ class Departures:
         return pod_exits.ask(self._api, self._still(node, pods, stamp), by, now, self._sight.eviction())
 
     def _still(self, node: str, pods: Iterable[Pod], stamp: Stamp) -> Iterator[Pod]:
-        """As long as no newer controller wrote the node: evictions bear no stamp, so who slept asks one pod."""
+        """Only while no newer controller has written the node: evictions have no stamp, so an outdated
+        controller evicts one pod at most.
+        """
         for pod in pods:
             if late(f"node {node}", self._sight.marks(node).stamp, stamp) is not None:
                 return
@@ -128,10 +130,11 @@ class Departures:
         if asked.refused is not None:
             return asked.refused
         if now < by:
-            blocked = f"; a disruption budget keeps {'; '.join(asked.blocked)}" if asked.blocked else ""
-            return Busy(by, f"node {node} drains: {len(pods)} GPU pods have until then{blocked}")
+            blocked = f"; a disruption budget blocks {'; '.join(asked.blocked)}" if asked.blocked else ""
+            return Busy(by, f"node {node} is draining: {len(pods)} GPU pods have time until then{blocked}")
         return Busy(
-            now + LEAVING, f"node {node} drains: these should have stopped and did not: {_named(pods)}"
+            now + LEAVING,
+            f"node {node} is draining: these pods should have stopped but did not: {_named(pods)}",
         )
 
     def _forced(
@@ -151,10 +154,12 @@ class Departures:
         refusal = pod_exits.force(self._api, self._still(node, due, stamp)) or refusal
         if refusal is not None:
             return refusal
-        pause = min(max((now - marks.exit_by) / 4, AGAIN), LONGEST)  # a finalizer may hold a pod for days
+        pause = min(max((now - marks.exit_by) / 4, AGAIN), LONGEST)  # a finalizer can hold a pod for days
         first = min((told[pod.uid] + LAST for pod in fresh), default=now + pause)
         then = min(first, now + pause)
-        return Busy(then, f"node {node} drains: deleted at the strict end, and still there: {_named(pods)}")
+        return Busy(
+            then, f"node {node} is draining: deleted at the strict end, but still there: {_named(pods)}"
+        )
 
 
 def _named(pods: tuple[Pod, ...]) -> str:

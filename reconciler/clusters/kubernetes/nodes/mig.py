@@ -1,9 +1,9 @@
-"""Cut a node's GPUs into a request's MIG profile while it is held, and put them back together afterwards (F12).
+"""Partitions a node's GPUs into a request's MIG profile during its lease, and restores them afterwards (F12).
 
 The GPU operator's MIG manager does the work: it watches the label `nvidia.com/mig.config`, answers in
-`nvidia.com/mig.config.state`, and restarts what uses the GPUs. So the label changes only between two slices: before
-the checks of a start, and in those after an end. What it was before stands in an annotation, so that any controller
-can put it back; a node that bears the annotation and serves nobody is put back whoever finds it.
+`nvidia.com/mig.config.state`, and restarts the GPUs' users. So the label changes only between two slices:
+before the checks of a start, and in those after an end. The previous value is kept in an annotation, so that
+any controller can restore it; a node with the annotation that serves no slice is always restored.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from reconciler.clusters.kubernetes.nodes.node_writer import NodeWriter
 from reconciler.model.cluster_port import Answer, Refused, Stamp
 
 WHOLE = "all-disabled"
-"""The MIG manager's own layout without MIG: what a node without a label goes back to."""
+"""The MIG manager's own layout without MIG: the one restored if there was no label."""
 CAPABLE = "nvidia.com/mig.capable"
 STRATEGY = "nvidia.com/mig.strategy"
 PRODUCT = "nvidia.com/gpu.product"
@@ -34,7 +34,7 @@ PRODUCT = "nvidia.com/gpu.product"
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """These labels and annotations have to change first; None takes one away."""
+    """Labels and annotations to change first; None removes one."""
 
     labels: dict[str, str | None]
     annotations: dict[str, str | None]
@@ -42,21 +42,21 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """The MIG manager is at it."""
+    """The MIG manager is working."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """It will not become so by itself."""
+    """The layout cannot be reached without help."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The node is cut as wanted."""
+    """The node has the wanted layout."""
 
 
 Step = Change | Waiting | Failed | Ready
@@ -68,35 +68,35 @@ def layout_of(profile: str) -> str:
 
 
 def resource_of(profile: str) -> str:
-    """The resource by which pods ask for one such slice of a GPU, under the strategy `mixed`."""
+    """The resource name of one MIG slice under the strategy `mixed`."""
     return MIG_RESOURCE_PREFIX + _in_names(profile)
 
 
 def shows(node: Node, profile: str) -> bool:
-    """Its device plugin offers slices of GPUs of that profile."""
+    """True if its device plugin offers MIG slices of that profile."""
     if node.labels.get(STRATEGY) == "single":
-        # Each slice of a GPU is then offered as a GPU, of a product of that name.
+        # Each MIG slice is then offered as a GPU with a product of that name.
         cut = node.labels.get(PRODUCT, "").endswith(f"-MIG-{_in_names(profile)}")
         return cut and node.allocatable.get(GPU_RESOURCE, 0) > 0
     return node.allocatable.get(resource_of(profile), 0) > 0
 
 
 def step(node: Node, profile: str) -> Step:
-    """What comes next on the way to that profile; an empty one means: as it was before us."""
+    """The next step towards that profile; an empty profile means the original layout."""
     return _towards(node, profile) if profile else _back(node)
 
 
 def _towards(node: Node, profile: str) -> Step:
     wanted, found = layout_of(profile), node.labels.get(MIG_CONFIG)
     if node.labels.get(CAPABLE) == "false":
-        return Failed(f"the GPUs of node {node.name} cannot be cut: its label {CAPABLE} is false")
+        return Failed(f"the GPUs of node {node.name} cannot be partitioned: its label {CAPABLE} is false")
     if found != wanted:
         return _relabelled(wanted, {MIG_BEFORE: node.annotations.get(MIG_BEFORE, found or WHOLE)})
     state = _state(node, wanted)
     if not isinstance(state, Ready) or shows(node, profile):
         return state
     return Waiting(
-        f"node {node.name} is cut, and its device plugin does not offer {resource_of(profile)} yet"
+        f"node {node.name} is partitioned, but its device plugin does not offer {resource_of(profile)} yet"
     )
 
 
@@ -110,12 +110,12 @@ def _back(node: Node) -> Step:
     if not isinstance(state, Ready):
         return state
     if before == WHOLE and not node.allocatable.get(GPU_RESOURCE, 0):
-        return Waiting(f"node {node.name} is whole again, and its device plugin offers no GPU yet")
+        return Waiting(f"node {node.name} is restored, but its device plugin offers no GPU yet")
     return Change({}, {MIG_BEFORE: None})
 
 
 def _relabelled(layout: str, annotations: dict[str, str | None]) -> Change:
-    # The state of the layout before must not pass for the state of this one.
+    # The previous layout's state must not count for this one.
     return Change({MIG_CONFIG: layout, MIG_STATE: None}, annotations)
 
 
@@ -124,22 +124,24 @@ def _state(node: Node, layout: str) -> Waiting | Failed | Ready:
     if state == "success":
         return Ready()
     if state == "failed":
-        return Failed(f"the MIG manager of node {node.name} could not make layout {layout}; its log says why")
-    return Waiting(f"the MIG manager of node {node.name} makes layout {layout} ({state or 'not begun'})")
+        return Failed(f"the MIG manager of node {node.name} could not apply layout {layout}; see its log")
+    return Waiting(
+        f"the MIG manager of node {node.name} is applying layout {layout} ({state or 'not begun'})"
+    )
 
 
 def _in_names(profile: str) -> str:
-    """Attributes (1g.10gb+me) are written with a point in names of resources and layouts."""
+    """Attributes (1g.10gb+me) are written with a dot in names of resources and layouts."""
     return profile.replace("+", ".")
 
 
 def is_returning(node: Node) -> bool:
-    """We cut it, and it is still on its way back; where its MIG manager gave up, its own label says so."""
+    """True if we partitioned it and it is not restored yet; if its MIG manager gave up, its label says so."""
     return MIG_BEFORE in node.annotations and not isinstance(_back(node), Failed)
 
 
 def operations(node: Node, change: Change, stamp: Stamp) -> list[Json]:
-    """The change as a JSON patch that holds only for the node as it was read."""
+    """The change as a JSON patch conditional on the node's version."""
     annotations = {**change.annotations, STAMP: write_stamp(stamp)}
     start: list[Json] = [{"op": "test", "path": "/metadata/resourceVersion", "value": node.version}]
     if not node.annotated:
@@ -165,7 +167,7 @@ def _set(field: str, found: Container[str], wanted: dict[str, str | None]) -> li
 
 
 def settle(writer: NodeWriter, node: Node, profile: str, stamp: Stamp) -> Waiting | Failed | Ready | Refused:
-    """Take the next step towards that profile on the cluster; refused for an older stamp."""
+    """Takes the next step towards that profile in the cluster; refused for an older stamp."""
     found = step(node, profile)
     if not isinstance(found, Change):
         return found
@@ -173,7 +175,7 @@ def settle(writer: NodeWriter, node: Node, profile: str, stamp: Stamp) -> Waitin
     if isinstance(answer, Refused):
         return answer
     done = MIG_BEFORE in found.annotations and found.annotations[MIG_BEFORE] is None
-    return Ready() if done else Waiting(f"node {node.name} was told its new layout")
+    return Ready() if done else Waiting(f"node {node.name} was given its new layout")
 
 
 def _change(writer: NodeWriter, name: str, profile: str, stamp: Stamp) -> Answer:

@@ -1,7 +1,8 @@
-"""What is read of nodes and pods, and what a cluster looks like from it. Pure.
+"""Reads nodes and pods, and derives pools from them. Pure.
 
-GPU feature discovery, the device plugin and the MIG manager write labels; they are read here and nowhere else. A node
-belongs to a pool by its name or by the pool's selector; every other GPU node is unmanaged: shown, never touched.
+GPU feature discovery, the device plugin and the MIG manager write labels; only this module reads them. A node
+belongs to a pool by its name or by the pool's selector; every other GPU node is unmanaged: shown, never
+changed.
 """
 
 from __future__ import annotations
@@ -28,63 +29,61 @@ from schemas.reading.units import parse_instant
 
 GFD = "nvidia.com/gpu."
 SHARED = "-SHARED"
-"""What the device plugin appends to the product of a GPU that several pods share."""
+"""Suffix that the device plugin adds to the product of a shared GPU."""
 DAEMON_SET = "apps/DaemonSet"
 FINISHED = frozenset({"Succeeded", "Failed"})
 PROBLEM_PREFIXES = ("kernel", "gpu", "nvidia", "xid", "nvlink")
-"""Conditions of these names report a fault when True (node problem detector, NVSentinel)."""
+"""Conditions with these prefixes report a fault if True (node problem detector, NVSentinel)."""
 TOLERATED = frozenset({GPU_RESOURCE}) | {
     f"node.kubernetes.io/{what}" for what in ("not-ready", "unreachable", "unschedulable", "memory-pressure")
 }
-"""Keys of taints that GPU pods tolerate by convention, or that say what is read of the node elsewhere."""
+"""Keys of taints that GPU pods usually tolerate, or that are evaluated elsewhere."""
 REPELLING = ("NoExecute", "NoSchedule")
-"""Effects by which a taint keeps pods off, the worst first."""
+"""Effects with which a taint repels pods, the worst first."""
 HEALTHY_CONDITIONS = frozenset({"AcceleratedHardwareReady"})
-"""Conditions that report a fault when False, as Ready itself does."""
+"""Conditions that report a fault if False, like Ready."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What is read of one node object; `version` is its resourceVersion."""
+    """The parts read of a node object; `version` is its resourceVersion."""
 
     name: str
     uid: str
     version: str = field(compare=False)  # a heartbeat is no change
     labels: Mapping[str, str]
-    annotations: Mapping[str, str]  # ours only
-    annotated: bool  # it has any annotation at all: a patch must know
+    annotations: Mapping[str, str]  # only ours
+    annotated: bool  # it has any annotation: a patch depends on it
     taints: tuple[Json, ...]
     cordoned: bool  # spec.unschedulable
     conditions: Mapping[str, str]  # type -> status
-    allocatable: Mapping[
-        str, int
-    ]  # of everything that is counted in GPUs, slices of GPUs, or network devices
+    allocatable: Mapping[str, int]  # all resources counted in GPUs, MIG slices, or network devices
     capacity: Mapping[str, int]
 
     @property
     def ready(self) -> bool:
-        """Its kubelet says so, and says so recently enough for the node controller."""
+        """True if its kubelet reports so, recently enough for the node controller."""
         return self.conditions.get("Ready") == "True"
 
     @property
     def product(self) -> str:
-        """As GPU feature discovery names it, without what sharing appends; empty: no GPU is known."""
+        """The name given by GPU feature discovery, without the sharing suffix; empty: unknown."""
         return self.labels.get(GFD + "product", "").removesuffix(SHARED)
 
     @property
     def gpus(self) -> int:
-        """GPUs that it has: counted by discovery, else by the device plugin."""
+        """Its number of GPUs: from discovery, else from the device plugin."""
         counted = self.labels.get(GFD + "count", "")
         return int(counted) if counted.isdigit() else self.capacity.get(GPU_RESOURCE, 0)
 
     @property
     def has_gpus(self) -> bool:
-        """Discovery or the device plugin has found a GPU there."""
+        """True if discovery or the device plugin found a GPU."""
         return bool(self.product) or any(_is_gpu(name) for name in self.capacity)
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Conditions by which others say that something is wrong with it."""
+        """Conditions that report a fault."""
         return tuple(sorted(name for name, status in self.conditions.items() if _is_problem(name, status)))
 
 
@@ -98,13 +97,13 @@ class Pod:
     node: str | None
     gpus: int
     phase: str
-    ends: datetime | None  # its deletion's deadline; None: nobody asked it to stop
+    ends: datetime | None  # its deletion's deadline; None: not being deleted
     owner: str  # group and kind of its controller; empty: a bare pod
     ours: bool  # one of our checks, in our own namespace
     tolerations: tuple[Json, ...] = field(default=())  # of GPU pods only
     mirror: bool = False  # the kubelet's own
     finalizers: tuple[str, ...] = ()
-    stopped: bool = False  # its kubelet says that none of its containers is left
+    stopped: bool = False  # its kubelet says that all its containers ended
 
     @property
     def key(self) -> str:
@@ -113,12 +112,12 @@ class Pod:
 
     @property
     def uses_gpus(self) -> bool:
-        """It holds GPUs of its node."""
+        """True if it holds GPUs of its node."""
         return self.gpus > 0 and self.node is not None and self.phase not in FINISHED
 
     @property
     def exempt(self) -> bool:
-        """Not asked to leave: a DaemonSet makes it again, it is the kubelet's own, or one of our checks."""
+        """True if it is not evicted: a DaemonSet's pod, a static pod, or one of our checks."""
         return self.owner == DAEMON_SET or self.mirror or self.ours
 
 
@@ -142,7 +141,7 @@ def read_node(item: Json) -> Node:
 
 
 def read_pod(item: Json, system: str = SYSTEM_NAMESPACE) -> Pod | None:
-    """A pod, cut down; None for one that is of no interest to anybody here: finished. `system`: our own namespace."""
+    """A pod, reduced; None for a finished one. `system`: our own namespace."""
     meta, spec, status = item["metadata"], item["spec"], item.get("status") or {}
     phase = status.get("phase", "Pending")
     gpus = gpus_of(spec)
@@ -169,7 +168,7 @@ def read_pod(item: Json, system: str = SYSTEM_NAMESPACE) -> Pod | None:
 
 
 def _has_stopped(spec: Json, status: Json) -> bool:
-    """Whether each of its containers is known to have ended; what the kubelet says nothing of may run."""
+    """True if all its containers are known to have ended; unreported ones may run."""
     kinds = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
     states = [found.get("state") or {} for kind in kinds for found in status.get(kind) or ()]
     told = len(status.get("containerStatuses") or ()) >= len(spec.get("containers") or ())
@@ -177,9 +176,9 @@ def _has_stopped(spec: Json, status: Json) -> bool:
 
 
 def gpus_of(spec: Json) -> int:
-    """GPUs, or slices of GPUs, that a pod asks for: its containers together, or its largest init container.
+    """GPUs, or MIG slices, that a pod requests: its containers together, or its largest init container.
 
-    Each device that it claims (dynamic resource allocation) counts as one: of what kind it is, the pod does not say.
+    Each device that it claims (dynamic resource allocation) counts as one: its kind is not in the pod.
     """
     together = sum(_asked(c) for c in spec.get("containers") or ())
     counted = max([together, *(_asked(c) for c in spec.get("initContainers") or ())])
@@ -188,13 +187,13 @@ def gpus_of(spec: Json) -> int:
 
 def _asked(container: Json) -> int:
     resources = container.get("resources") or {}
-    # Of an extended resource a request may be left out, and then equals the limit.
+    # For an extended resource the request may be omitted, and then equals the limit.
     asked = (resources.get("limits") or {}) | (resources.get("requests") or {})
     return sum(_number(value) for name, value in asked.items() if _is_gpu(name))
 
 
 def named_pools(spec: ClusterSpec) -> dict[str, Pool]:
-    """Pools by the names of their nodes, where a manifest names them; the first by its order."""
+    """Pools by the names of their nodes, if the manifest lists them; the first one wins."""
     return {name: pool for pool in reversed(spec.pools) for name in pool.node_names()}
 
 
@@ -209,24 +208,24 @@ def _selected(node: Node, pool: Pool) -> bool:
 
 
 def misfit(node: Node, pool: Pool, spec: ClusterSpec) -> str:
-    """Why the node is not what its pool promises; empty: it is."""
+    """Why the node does not match its pool; empty: it does."""
     if not node.has_gpus:
         return (
             f"node {node.name} shows no GPU; its device plugin or GPU feature discovery is missing or broken"
         )
     shape = _shape(node, spec)
     if shape is not None and shape != pool.gpu_shape:
-        return f"node {node.name} has {node.product}, which is {shape}, and pool {pool.name} has {pool.gpu_shape}"
+        return f"node {node.name} has {node.product}, which is {shape}, but pool {pool.name} has {pool.gpu_shape}"
     if node.gpus and node.gpus < pool.gpus_per_node:
-        return f"node {node.name} has {node.gpus} GPUs, and pool {pool.name} promises {pool.gpus_per_node}"
+        return f"node {node.name} has {node.gpus} GPUs, but pool {pool.name} declares {pool.gpus_per_node}"
     instance = instance_of(node)
     if pool.instance_type and instance and instance != pool.instance_type:
-        return f"node {node.name} is a {instance}, and pool {pool.name} has {pool.instance_type}"
+        return f"node {node.name} is a {instance}, but pool {pool.name} has {pool.instance_type}"
     return ""
 
 
 def repelling_taint(node: Node, spec: ClusterSpec) -> str:
-    """Somebody else's taint that keeps pods of slices off, as `key=value:effect`; empty: there is none."""
+    """A foreign taint that repels pods of slices, as `key=value:effect`; empty: none."""
     known = TOLERATED | {SLICE, *spec.checks.tolerate}
     found = [t for t in node.taints if t.get("effect") in REPELLING and t["key"] not in known]
     found.sort(key=lambda t: (REPELLING.index(t["effect"]), t["key"], t.get("value") or ""))
@@ -234,7 +233,7 @@ def repelling_taint(node: Node, spec: ClusterSpec) -> str:
 
 
 def gpus_view(node: Node, pool: Pool | None, spec: ClusterSpec) -> tuple[GpuView, ...]:
-    """Its GPUs. The API knows no serial numbers of theirs: an agent does."""
+    """Its GPUs. The API does not have serial numbers; agents report them."""
     memory = node.labels.get(GFD + "memory", "")
     mib = int(memory) if memory.isdigit() else (pool.memory_per_gpu * 1024 if pool is not None else 0)
     product = _shape(node, spec) or node.product or (pool.gpu_shape if pool is not None else "")
@@ -242,7 +241,7 @@ def gpus_view(node: Node, pool: Pool | None, spec: ClusterSpec) -> tuple[GpuView
 
 
 def attributes(node: Node) -> dict[str, str]:
-    """What people ask about a node beside its GPUs: G2."""
+    """Information about a node besides its GPUs: G2."""
     labels = node.labels
     network = {n: str(c) for n, c in node.allocatable.items() if not _is_gpu(n)}
     found = {
@@ -264,7 +263,7 @@ def attributes(node: Node) -> dict[str, str]:
 
 
 def domains(node: Node, spec: ClusterSpec) -> tuple[str, ...]:
-    """Where it stands: up to the first kind of domain of which its labels say nothing."""
+    """Its topology domains, up to the first kind without a label."""
     found: list[str] = []
     for label in spec.topology:
         if not node.labels.get(label):
@@ -274,7 +273,7 @@ def domains(node: Node, spec: ClusterSpec) -> tuple[str, ...]:
 
 
 def unmanaged(nodes: Iterable[Node]) -> tuple[UnmanagedNode, ...]:
-    """GPU nodes of no pool, for people to see."""
+    """GPU nodes of no pool, for display."""
     return tuple(UnmanagedNode(n.name, n.product, n.gpus) for n in nodes if n.has_gpus)
 
 
@@ -285,7 +284,7 @@ def instance_of(node: Node) -> str:
 
 
 def _shape(node: Node, spec: ClusterSpec) -> str | None:
-    """The manifest's name for its product; None: the manifest does not say."""
+    """The manifest's name for its product; None: not listed."""
     return next((s.gpu_shape for s in spec.shapes if s.product == node.product), None)
 
 
@@ -300,13 +299,13 @@ def _is_problem(name: str, status: str) -> bool:
 
 
 def _counted(resources: Mapping[str, str] | None) -> dict[str, int]:
-    """Extended resources: those with a domain that is not Kubernetes' own."""
+    """Extended resources: those with a domain other than Kubernetes' own."""
     named = {n: v for n, v in (resources or {}).items() if "/" in n and not n.startswith("hugepages")}
     return {name: _number(value) for name, value in named.items()}
 
 
 def _number(quantity: object) -> int:
-    """A count of whole things; what is none counts as one thing asked for, never as nothing."""
+    """An integer count; an invalid one counts as one, never as zero."""
     text = str(quantity)
     if text.isdigit():
         return int(text)

@@ -1,8 +1,8 @@
-"""Our marks on a node: read from it, and written as one JSON patch that holds only for the node that was read.
+"""Our marks on a node: read from it, and written as one JSON patch conditional on the node's version.
 
-Pure. What we want of a node follows from its marks alone: who has it, whether it is leaving, why we cordoned it. So a
-repair after drift and a first write are the same patch. Other people's taints, labels and cordons stay as they are:
-the list of taints is written whole, but only on top of the very version that was read.
+Pure. The wanted state of a node follows from its marks alone: its lease, whether it is being released, why we
+cordoned it. So a repair after drift and a first write are the same patch. Foreign taints, labels and cordons
+stay: the list of taints is written as a whole, but only on the version that was read.
 """
 
 from __future__ import annotations
@@ -36,29 +36,29 @@ LEAVING = "exit"
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What a node's annotations say about us."""
+    """Our annotations on a node."""
 
-    project: str = ""  # whose node it is; empty: it was never ours
+    project: str = ""  # its project; empty: never ours
     stamp: Stamp | None = None
     lease: LeaseRef | None = None
-    exit_by: datetime | None = None  # its GPU pods were told to be gone by then
-    forced: datetime | None = None  # then pods of it were deleted that may still have run
-    isolated: str | None = None  # why we cordoned it for its health
-    cordoned_before: bool = False  # by somebody else, before we did
+    exit_by: datetime | None = None  # its GPU pods must be gone by then
+    forced: datetime | None = None  # when pods were deleted that may still have been running
+    isolated: str | None = None  # why we cordoned it for health reasons
+    cordoned_before: bool = False  # by others, before us
 
     @property
     def cordons(self) -> bool:
-        """We want no new pod on it."""
+        """True if no new pod may run on it."""
         return self.isolated is not None or self.exit_by is not None
 
     @property
     def serves(self) -> str:
-        """The slice whose pods may land on it; empty: nobody's."""
+        """The slice whose pods may run on it; empty: none."""
         return self.lease.slice if self.lease is not None and self.exit_by is None else ""
 
 
 def marks_of(node: Node) -> Marks:
-    """What the node says; a mark that somebody made unreadable is none."""
+    """The node's marks; a damaged mark counts as none."""
     found = node.annotations
     cordon = found.get(CORDON, "").splitlines()
     isolated = next((line.removeprefix(HEALTH) for line in cordon if line.startswith(HEALTH)), None)
@@ -67,7 +67,7 @@ def marks_of(node: Node) -> Marks:
         project=found.get(PROJECT, ""),
         stamp=read_stamp(found.get(STAMP)),
         lease=lease,
-        # Nobody leaves a node that nobody has.
+        # Without a lease there is no release.
         exit_by=None if lease is None else _instant(found.get(EXIT)),
         forced=None if lease is None else _instant(found.get(FORCED)),
         isolated=isolated,
@@ -87,26 +87,26 @@ def write_stamp(stamp: Stamp) -> str:
 
 
 def late(what: str, held: Stamp | None, stamp: Stamp) -> Refused | None:
-    """The refusal of a write that is older than what is there."""
+    """Refuses a write with an older stamp than the present one."""
     if held is None or held <= stamp:
         return None
     return Refused("StaleStamp", f"{what} was written by a newer controller ({write_stamp(held)})")
 
 
 def cordoned_by_others(node: Node, marks: Marks) -> bool:
-    """Somebody took it out of service, and it was not we."""
+    """True if others cordoned it."""
     return node.cordoned and (marks.cordoned_before or CORDON not in node.annotations)
 
 
 def freed(marks: Marks, uid: str) -> Marks:
-    """The lease of that uid is over; another one stays."""
+    """The lease of that uid is over; any other stays."""
     if marks.lease is None or marks.lease.uid != uid:
         return marks
     return replace(marks, lease=None, exit_by=None, forced=None)
 
 
 def leaving(marks: Marks, uid: str, by: datetime, now: datetime) -> Marks:
-    """Told to leave by then, or at once; never later than it was told before."""
+    """Must be empty by then, or at once; never later than announced before."""
     if marks.lease is None or marks.lease.uid != uid:
         return marks
     by = max(by, now)
@@ -114,14 +114,14 @@ def leaving(marks: Marks, uid: str, by: datetime, now: datetime) -> Marks:
 
 
 def unproven(marks: Marks, uid: str, now: datetime) -> Marks:
-    """Pods of it are deleted from now on whose kubelet did not say that they ended."""
+    """From now on its pods are deleted without their kubelet's confirmation."""
     if marks.lease is None or marks.lease.uid != uid:
         return marks
     return replace(marks, forced=now)
 
 
 def patch(node: Node, wanted: Marks) -> list[Json]:
-    """Operations that make the node as `wanted` says; none when it is so. Fails as a whole if the node has changed."""
+    """Operations that make the node match `wanted`; empty if it does. Fails as a whole if the node changed."""
     steps = [
         *_map("annotations", dict(node.annotations), _annotations(node, wanted), exists=node.annotated),
         *_map("labels", dict(node.labels), _labels(node, wanted), exists=bool(node.labels)),
@@ -134,7 +134,7 @@ def patch(node: Node, wanted: Marks) -> list[Json]:
 
 
 def untouched(node: Node) -> list[Json]:
-    """Operations that take everything of ours off a node that is ours no more."""
+    """Operations that remove all our marks from a node that is no longer ours."""
     steps = [
         *_map("annotations", dict(node.annotations), {}, exists=node.annotated),
         *_map("labels", dict(node.labels), {k: v for k, v in node.labels.items() if k != SLICE}, exists=True),
@@ -147,7 +147,7 @@ def untouched(node: Node) -> list[Json]:
 
 
 def differing(node: Node, wanted: Marks) -> tuple[str, ...]:
-    """Fields of the node that are not as its marks say, in a person's words."""
+    """Fields of the node that differ from its marks, as text."""
     found = []
     if _labels(node, wanted) != dict(node.labels):
         found.append(f"label {SLICE}")
@@ -164,7 +164,7 @@ def _annotations(node: Node, marks: Marks) -> dict[str, str]:
     lines = ([HEALTH + marks.isolated] if marks.isolated is not None else []) + (
         [LEAVING] if marks.exit_by is not None else []
     )
-    # Others had cordoned it when we came to cordon it; once we want nothing of it any more, nothing is remembered.
+    # Others had cordoned it before us; nothing is remembered once we no longer need a cordon.
     before = marks.cordons and (marks.cordoned_before or cordoned_by_others(node, marks_of(node)))
     found = {
         PROJECT: marks.project,
@@ -185,7 +185,7 @@ def _labels(node: Node, marks: Marks) -> dict[str, str]:
 
 
 def _taints(node: Node, marks: Marks) -> list[Json]:
-    """A managed node bears our taint also when it is free: nobody's GPU pod lands there by chance."""
+    """A managed node has our taint even when free: no GPU pod runs there by accident."""
     ours = {"key": SLICE, "value": marks.serves, "effect": "NoSchedule"}
     kept = [t for t in node.taints if t["key"] == SLICE]
     if len(kept) == 1 and {k: kept[0].get(k, "") for k in ours} == ours:
@@ -214,7 +214,7 @@ def _cordon(node: Node, marks: Marks) -> list[Json]:
 
 
 def _map(field: str, found: dict[str, str], wanted: dict[str, str], *, exists: bool) -> list[Json]:
-    """Key by key, so that what others write beside ours stays."""
+    """Key by key, so that foreign entries stay."""
     changed = {k: v for k, v in wanted.items() if found.get(k) != v}
     steps: list[Json] = []
     if changed and not exists:
@@ -239,14 +239,14 @@ def _lease_text(lease: LeaseRef) -> str:
 
 
 def _lease(text: str | None) -> LeaseRef | None:
-    """A kubelet may write its node's annotations: what could be no lease of ours is none."""
+    """A kubelet can write its node's annotations: an impossible lease counts as none."""
     if not text:
         return None
     try:
         found = json.loads(text)
         end, slice_ = parse_instant(found["end"]), str(found["slice"])
         if _NAME.fullmatch(slice_) is None:
-            return None  # it would become a label's value
+            return None  # it would become a label value
         mig, start = str(found.get("mig", "")), _instant(found.get("start"))
         return LeaseRef(str(found["uid"]), str(found["request"]), slice_, end, mig, start)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):

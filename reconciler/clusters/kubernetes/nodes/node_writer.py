@@ -1,7 +1,7 @@
-"""Write our marks on nodes: read, decide, patch; and again when the node changed in between.
+"""Writes our marks on nodes: read, decide, patch; repeated if the node changed in between.
 
-Each patch holds only for the version that was read, and is decided from the marks that it will replace. So an older
-controller that wakes up finds the newer stamp, whatever it had read before it fell asleep.
+Each patch is conditional on the version read, and decided from the marks that it replaces. So an outdated
+controller that wakes up finds the newer stamp, whatever it had read before.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from reconciler.model.cluster_port import Answer, Done, Refused, Stamp
 
 NODES = "/api/v1/nodes"
 TRIES = 5
-"""Of one write; a node changes every few seconds at most, so the second try nearly always holds."""
+"""Of one write; a node changes every few seconds at most, so the second try nearly always succeeds."""
 CHANGED = frozenset({409, 422})
-"""What the API server answers to a patch whose test does not hold."""
+"""The API server's answers to a patch whose test fails."""
 
 Decide = Callable[[Node, Marks], Marks | Refused]
 
@@ -31,7 +31,7 @@ class NodeWriter:
         self._api, self._known, self._project = api, known, project
 
     def change(self, name: str, stamp: Stamp, decide: Decide) -> Answer:
-        """The node's marks become what `decide` makes of them; refused for an older stamp or another project."""
+        """Changes the node's marks with `decide`; refused for an older stamp or another project."""
 
         def steps(node: Node) -> list[Json] | Refused:
             marks = marks_of(node)
@@ -46,9 +46,9 @@ class NodeWriter:
         return self.write(name, steps)
 
     def write(self, name: str, steps: Callable[[Node], Patch | Refused]) -> Answer:
-        """Patch the node by what `steps` says of its present version; NodeGone where there is none.
+        """Patches the node with what `steps` returns for its present version; NodeGone if it does not exist.
 
-        A node whose patch is refused, for whatever it holds, is refused alone: others go on.
+        A refused patch affects only that node.
         """
         node = self._known.items().get(name) or self._read(name)
         for _ in range(TRIES):
@@ -68,7 +68,7 @@ class NodeWriter:
                     return refused(no)
             else:
                 return Done()
-        return Refused("NodeContended", f"node {name} changed under {TRIES} writes in a row; tried again")
+        return Refused("NodeContended", f"node {name} changed during {TRIES} writes in a row; retrying")
 
     def _read(self, name: str) -> Node | None:
         found = self._api.find(f"{NODES}/{name}")

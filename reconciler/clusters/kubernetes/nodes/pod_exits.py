@@ -1,8 +1,8 @@
-"""Have GPU pods leave a node: asked first and in time, then as the cluster's policy says.
+"""Makes GPU pods leave a node: asked first and in time, then as the cluster's policy says.
 
-A pod is asked by an eviction, which respects disruption budgets and holds for that very pod alone (by uid). Its grace
-ends at the strict end: a job that writes a checkpoint on SIGTERM has all of the notice for it. Pods without GPUs are
-never touched. A pod whose controller is gone, or never was, does not come back.
+A pod is asked with an eviction, which respects disruption budgets and applies to exactly that pod (by uid).
+Its grace period ends at the strict end: a job that writes a checkpoint on SIGTERM has the whole notice for
+it. Pods without GPUs are never touched. A pod without a controller does not come back.
 """
 
 from __future__ import annotations
@@ -16,22 +16,24 @@ from reconciler.clusters.kubernetes.nodes.node_inventory import Pod
 from reconciler.model.cluster_port import Refused
 
 GONE = frozenset({404, 409})
-"""Answers to an eviction of a pod that ended, or was replaced by another of its name, in between."""
+"""Answers to an eviction of a pod that ended, or was replaced by another of its name."""
 BUDGET = frozenset({429, 500})
-"""Answers when a disruption budget forbids it now, or two budgets claim the pod."""
+"""Answers if a disruption budget blocks it, or two budgets claim the pod."""
 RETRY = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True)
 class EvictionRound:
-    """What became of one round of asking; `blocked` names pods that a budget keeps for now, and why."""
+    """The result of one round; `blocked` lists pods that a budget blocks, and why."""
 
     blocked: tuple[str, ...] = ()
-    refused: Refused | None = None  # the first pod that the server keeps for another reason
+    refused: Refused | None = None  # the first pod refused for another reason
 
 
 def ask(api: Api, pods: Iterable[Pod], by: datetime, now: datetime, version: str) -> EvictionRound:
-    """Evict every pod that is not leaving yet, with all the time until `by`. `version`: policy/v1 or policy/v1beta1."""
+    """Evicts every pod that is not leaving yet, with all the time until `by`. `version`: policy/v1 or
+    policy/v1beta1.
+    """
     blocked, denied = [], None
     for pod in pods:
         if pod.ends is not None:
@@ -50,10 +52,11 @@ def ask(api: Api, pods: Iterable[Pod], by: datetime, now: datetime, version: str
 
 
 def force(api: Api, pods: Iterable[Pod], grace_s: int = 0) -> Refused | None:
-    """The strict end: what is still there is deleted. Budgets and finalizers' owners were asked before.
+    """At the strict end: deletes remaining pods. Budgets and finalizers were respected before.
 
-    With a second of grace the kubelet ends the pod, and takes it out of the API when none of its containers is left.
-    Without any, the pod is out of the API at once, and its kubelet may give its processes all of the grace they ask.
+    With a second of grace the kubelet ends the pod, and removes it from the API once all its containers
+    ended. Without grace it leaves the API at once, while its kubelet may still grant its processes the full
+    grace.
     """
     denied = None
     for pod in pods:
@@ -67,16 +70,16 @@ def force(api: Api, pods: Iterable[Pod], grace_s: int = 0) -> Refused | None:
 
 
 def kept_by(pod: Pod) -> str:
-    """The pod, and what keeps it, for people."""
+    """The pod, and what blocks it, as text."""
     if pod.finalizers:
-        return f"{pod.key} (kept by its finalizer {', '.join(pod.finalizers)})"
+        return f"{pod.key} (blocked by its finalizer {', '.join(pod.finalizers)})"
     if pod.ends is None:
         return f"{pod.key} (not told to stop yet)"
     return f"{pod.key} (its kubelet has not ended it)"
 
 
 def _eviction(pod: Pod, by: datetime, now: datetime, version: str) -> Json:
-    # A grace of 0 would take the pod out of the API at once and leave its processes to the kubelet.
+    # A grace of 0 would remove the pod from the API at once and leave its processes to the kubelet.
     grace_s = max(1, int((by - now).total_seconds()))
     return {
         "apiVersion": version,

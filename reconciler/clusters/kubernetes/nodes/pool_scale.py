@@ -1,11 +1,11 @@
-"""How many nodes an elastic pool is to have: the `scale` subresource of the object that makes them.
+"""Sets the size of an elastic pool through the `scale` subresource of its target.
 
-Whatever has one will do: a MachineDeployment of Cluster API, a provider's node group. We say how many and never make or
-delete a node. Before a pool shrinks its leaving nodes are cordoned; where Cluster API makes them, their Machines are
-also marked as the ones to delete, and the mark is taken off again when such a node is kept after all. Other scalers
-must be told by their own means to delete cordoned nodes first.
+Any target with one works: a MachineDeployment of Cluster API, a provider's node group. We set the number and
+never create or delete a node. Before a pool shrinks its leaving nodes are cordoned; with Cluster API their
+Machines are also marked for deletion, and unmarked if such a node is kept after all. Other scalers must be
+configured to delete cordoned nodes first.
 
-Each write is conditional on the version that was read, and bears our stamp on the object itself, so that a paused old
+Each write is conditional on the version read, and puts our stamp on the target, so that an outdated
 controller scales nothing.
 """
 
@@ -22,12 +22,12 @@ from schemas.documents.cluster import ClusterSpec
 from schemas.documents.elastic import CLUSTER_API, ScaleTarget
 
 TRIES = 5
-"""Whoever works on the object writes its status now and then; each try reads all anew."""
+"""The target's controllers write its status now and then; each try reads it again."""
 CONFLICT, FORBIDDEN = 409, 403
 MACHINE, NAMESPACE = CLUSTER_API + "machine", CLUSTER_API + "cluster-namespace"
 """Annotations of a node: which Machine it is."""
 DELETE = CLUSTER_API + "delete-machine"
-"""Annotation of a Machine: it goes first when its set shrinks."""
+"""Annotation of a Machine: it is deleted first when its set shrinks."""
 
 
 class Scaling:
@@ -36,7 +36,7 @@ class Scaling:
     def __init__(
         self, api: Api, spec: ClusterSpec, empty: Callable[[str], tuple[str, ...]] = lambda _: ()
     ) -> None:
-        """`empty`: nodes of a pool that bear a lease and on which nobody's pod runs."""
+        """`empty`: nodes of a pool with a lease but without pods."""
         self._api, self._empty = api, empty
         self._targets = {
             pool.name: pool.elastic.target
@@ -45,7 +45,7 @@ class Scaling:
         }
 
     def sizes(self) -> dict[str, int]:
-        """What each was told last; one that cannot be read is left out, and says why when it is scaled."""
+        """Each pool's last set size; an unreadable one is left out, and reported when scaled."""
         found = {}
         for pool, target in self._targets.items():
             try:
@@ -56,28 +56,28 @@ class Scaling:
         return found
 
     def scale(self, pool: str, count: int, leaving: tuple[str, ...], stamp: Stamp) -> Answer:
-        """Raises `Rejected` what the server refuses."""
+        """Raises `Rejected` if the server refuses."""
         target = self._targets.get(pool)
         if target is None:
-            return Refused("NotElastic", f"pool {pool} names nothing to scale; give it elastic.target")
+            return Refused("NotElastic", f"pool {pool} has nothing to scale; set elastic.target")
         where = f"{target.resource} {target.name}"
         return _again(
             where, lambda: self._unsafe(pool, target, count) or self._try(target, count, leaving, stamp)
         )
 
     def _unsafe(self, pool: str, target: ScaleTarget, count: int) -> Refused | None:
-        """Karpenter takes nodes without pods before others, whoever cordoned which: one that is leased may be one."""
+        """Karpenter removes nodes without pods first, cordoned or not: a leased one may be among them."""
         empty = self._empty(pool) if target.is_karpenter else ()
         if not empty:
             return None
         found = self._api.find(f"{path_of(target)}/scale")
         if found is None or count >= _replicas(found):
             return None
-        text = f"pool {pool} does not shrink while {empty[0]} is leased and bears no pod: Karpenter could take it"
+        text = f"pool {pool} does not shrink while {empty[0]} is leased but has no pod: Karpenter could remove it"
         return Refused("LeasedNodeEmpty", text)
 
     def keep(self, node: str, stamp: Stamp) -> Answer:
-        """It does not go: what we said of its Machine is taken back. Nothing where Cluster API makes no nodes."""
+        """It is kept: our deletion mark on its Machine is removed. No effect without Cluster API."""
         version = next(
             (target.api_version for target in self._targets.values() if target.is_cluster_api), None
         )
@@ -90,7 +90,7 @@ class Scaling:
         except Rejected as no:
             if no.status != FORBIDDEN:
                 raise
-            return Done()  # who may not touch Machines has marked none
+            return Done()  # without permission on Machines we have marked none
 
     def _try(self, target: ScaleTarget, count: int, leaving: tuple[str, ...], stamp: Stamp) -> Answer | None:
         """None: it changed meanwhile."""
@@ -119,7 +119,7 @@ class Scaling:
         return Done()
 
     def _marked(self, node: str, version: str, mark: str | None, stamp: Stamp) -> Refused | None:
-        """Whether the node's Machine goes first; a mark without our stamp is somebody else's and stays."""
+        """Marks or unmarks the node's Machine for deletion; a mark without our stamp is foreign and stays."""
         found = self._api.find(f"{NODES}/{node}")
         said = {} if found is None else found["metadata"].get("annotations") or {}
         if MACHINE not in said or NAMESPACE not in said:
@@ -142,7 +142,7 @@ class Scaling:
 
 
 def _again(what: str, act: Callable[[], Answer | None]) -> Answer:
-    """The first answer; an object that changed meanwhile is looked at anew."""
+    """The first answer; an object that changed meanwhile is read again."""
     for _ in range(TRIES):
         try:
             answer = act()
@@ -152,11 +152,11 @@ def _again(what: str, act: Callable[[], Answer | None]) -> Answer:
             answer = None
         if answer is not None:
             return answer
-    return Refused("Conflict", f"{what} changes all the time; it is tried again")
+    return Refused("Conflict", f"{what} changes constantly; retrying")
 
 
 def path_of(target: ScaleTarget) -> str:
-    """Where the server has it."""
+    """Its path in the API."""
     root = f"/apis/{target.api_version}" if "/" in target.api_version else f"/api/{target.api_version}"
     space = "" if target.namespace is None else f"/namespaces/{target.namespace}"
     return f"{root}{space}/{target.resource}/{target.name}"

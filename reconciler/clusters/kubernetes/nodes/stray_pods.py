@@ -1,4 +1,4 @@
-"""Pods of slices that hold GPUs where they may not. Told and asked to leave only when they stay so."""
+"""Slices' pods that hold GPUs on the wrong nodes. Reported and evicted only if this lasts."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from reconciler.clusters.kubernetes.nodes.node_marks import marks_of
 from schemas.documents.cluster import ClusterSpec, Pool
 
 LASTING = timedelta(minutes=1)
-"""Long enough for a node whose marks somebody took away to be given back to its slice."""
+"""Long enough to restore the marks of a node that someone removed."""
 
 
 def strays(known: Known, spec: ClusterSpec, named: Mapping[str, Pool]) -> tuple[Pod, ...]:
-    """Slices' pods that hold GPUs of a managed node which does not serve their slice, and were not asked to leave.
+    """Slices' pods with GPUs of a managed node that does not serve their slice, which are not leaving yet.
 
-    A scheduler may bind a pod to a node that it chose before it saw our taint. On a node that is free only pods that
-    bear our toleration came in by us; others were there before their namespace was a slice's, and keep the node
-    occupied until they end. Pods of nobody's slice are not ours to judge.
+    A scheduler may bind a pod to a node chosen before it saw our taint. On a free node only pods with our
+    toleration were admitted by us; others are older than their namespace's slice, and keep the node occupied
+    until they end. Pods outside slices are not judged here.
     """
     owners = owners_of(known.slices)
     found = []
@@ -50,7 +50,7 @@ class Strays:
         self._since: dict[str, datetime] = {}
 
     def lasting(self, known: Known, now: datetime) -> list[Pod]:
-        """Those that are not over by themselves."""
+        """Those that did not end by themselves."""
         found = strays(known, self._spec, self._named)
         self._since = {pod.uid: self._since.get(pod.uid, now) for pod in found}
         return [pod for pod in found if now - self._since[pod.uid] >= LASTING]

@@ -1,1 +1,1 @@
-"""Slices in a cluster: namespaces, rights, quota, tokens."""
+"""Slices in a cluster: namespaces, permissions, quota, tokens."""

@@ -1,7 +1,7 @@
-"""Tell the people of a slice in their cluster: one event for each note, where `kubectl get events` shows it (H10, H11).
+"""Shows events to a slice's users in their cluster: one event per note, in `kubectl get events` (H10, H11).
 
-The event's name follows from the note's key, so the API server itself sees to it that a note is told once, whoever
-tells it and however often. Events live for an hour there; the record is Git's.
+The event's name is derived from the note's key, so that the API server itself prevents duplicates, whichever
+process writes it. Events are kept for an hour there; the lasting record is in Git.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ log = logging.getLogger(__name__)
 
 CONTROLLER = "egs.dev/reconciler"
 LONGEST_NOTE = 1024
-"""Bytes of an event's text that the API server takes."""
+"""The API server's limit for an event's text, in bytes."""
 MOST_HEARD = 2000
-"""Notes that are remembered for one cluster: several times as many as ever wait for it."""
+"""Notes remembered for one cluster: several times as many as ever wait for it."""
 EVERYBODYS = "default"
-"""Where events about what has no namespace live."""
+"""The namespace of events about objects without one."""
 
 Namespaces = Mapping[str, tuple[str, ...]]
-"""Those of each slice, in order."""
+"""Each slice's namespaces, in order."""
 
 
 class Heard:
-    """Notes, by key, that one API server has taken or will never take. One owner."""
+    """Notes, by key, that one API server has accepted or will never accept. One owner."""
 
     def __init__(self) -> None:
-        self._keys: dict[str, None] = {}  # in the order of their coming
+        self._keys: dict[str, None] = {}  # in order of arrival
 
     def __contains__(self, key: str) -> bool:
         return key in self._keys
 
     def add(self, key: str) -> None:
-        """This one needs not be told again."""
+        """This note is done."""
         self._keys[key] = None
         while len(self._keys) > MOST_HEARD:
             del self._keys[next(iter(self._keys))]
@@ -48,10 +48,10 @@ class Heard:
 def announce(
     api: Api, notes: Iterable[Note], slices: Namespaces, heard: Heard, instance: str = MANAGER
 ) -> None:
-    """Tell those not `heard` yet. One that the server refuses for itself is dropped; other trouble is raised.
+    """Writes the notes not in `heard` yet. A refused note is dropped; other failures are raised.
 
-    A server that fails at one note is asked to take the others first; one that knows us no more, forbids us to tell
-    or is busy is asked no further. The next call goes on with what is left.
+    If the server fails on one note, the others are tried first; if it rejects our credentials, forbids events
+    or is busy, it is not called again. The next call continues with the rest.
     """
     failed: Rejected | None = None
     for note in notes:
@@ -76,7 +76,7 @@ def announce(
 
 
 def event(note: Note, slices: Namespaces, instance: str) -> Json:
-    """The event; it lives in its slice's first namespace, or in `default` where no slice is concerned."""
+    """The event; in its slice's first namespace, or in `default` without a slice."""
     namespace = next(iter(slices.get(_slice_of(note), ())), EVERYBODYS)
     regarding = _regarding(note, namespace)
     found: Json = {
@@ -107,7 +107,7 @@ def event_name(note: Note) -> str:
 
 
 def shortened(text: str) -> str:
-    """What fits into an event; a character is never cut in two."""
+    """The part that fits into an event, cut between characters."""
     data = text.encode("utf-8", "replace")
     if len(data) <= LONGEST_NOTE:
         return text
@@ -119,7 +119,7 @@ def _slice_of(note: Note) -> str:
 
 
 def _regarding(note: Note, namespace: str) -> Json:
-    """The request as it would be found by name, else the node, else the slice's namespace."""
+    """The object the event is about: the request by name, else the node, else the slice's namespace."""
     if note.request:
         name = note.request.partition("/")[2]
         return {"apiVersion": "egs.dev/v1alpha1", "kind": "GPR", "namespace": namespace, "name": name}
@@ -129,13 +129,15 @@ def _regarding(note: Note, namespace: str) -> Json:
 
 
 def _node(name: str) -> Json:
-    # The kubelet's own events bear the node's name as uid, and kubectl looks for that. A node has no namespace, but
-    # API servers of 1.20 refuse an event whose subject is not of its own namespace.
+    # The kubelet's own events have the node's name as uid, and kubectl looks for that. A node has no
+    # namespace, but API servers of 1.20 refuse an event whose subject is in another namespace.
     return {"apiVersion": "v1", "kind": "Node", "namespace": EVERYBODYS, "name": name, "uid": name}
 
 
 def _of_us(no: Rejected) -> bool:
-    """It is about who we are and not about this note. Quotas and policies, too, forbid with 403, but objects."""
+    """True if it is about our credentials, not about this note. Quotas and policies also answer 403, but for
+    objects.
+    """
     return no.status in {401, 429} or (no.status == 403 and "is forbidden: User" in str(no))
 
 

@@ -1,13 +1,13 @@
-"""Work that loses its nodes before it is done keeps what it has done: Jobs go on, and pods have time to write. Pure.
+"""Work that loses its nodes early keeps its progress: Jobs continue, and pods have time to write. Pure.
 
-A Job counts a pod that was evicted as one that failed. At its limit it fails as a whole, and its other pods are deleted
-with their own grace, however long the notice was. So a GPU Job of a slice whose pods never restart is told to ignore
-disruptions, as it is made (the policy of a living Job cannot change); and a GPU pod gets the notice as grace at least.
-What people wrote themselves about failures of pods stays.
+A Job counts an evicted pod as a failed one. At its limit it fails, and its other pods are deleted with their
+own grace period, however long the notice was. So a slice's GPU Job whose pods never restart is made to ignore
+disruptions when it is created (an existing Job's policy cannot change); and a GPU pod gets at least the
+notice as grace period. User-written failure policies stay.
 
-Both stand in Python for our webhook and beside it in CEL for policies (`policies` makes them). Held by
-tests/reconciler/clusters/kubernetes/tenancy/test_disruptions.py, which asks both, and an API server, about the same
-objects.
+Both exist in Python for our webhook and next to it in CEL for policies (made by `policies`). Held by
+tests/reconciler/clusters/kubernetes/tenancy/test_disruptions.py, which compares both, and an API server, on
+the same objects.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from reconciler.clusters.kubernetes.admission.pod_review import GPUS, asks_gpus
 from reconciler.clusters.kubernetes.api.api_client import Json
 
 JOBS_PATH = "/jobs"
-"""Of our webhook, for Jobs."""
+"""Path of our webhook for Jobs."""
 POLICY: Json = {
     "rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]
 }
-"""What GPU Jobs are given: pods that are evicted, preempted or lost with their node do not count as failed."""
+"""Added to GPU Jobs: pods that are evicted, preempted or lost with their node do not count as failed."""
 REPLACED = "Failed"
-"""The only `podReplacementPolicy` that a Job with a `podFailurePolicy` may have; servers write another one first."""
+"""The only `podReplacementPolicy` allowed with a `podFailurePolicy`; servers set another default first."""
 
 
 def sparing(job: Json) -> list[Json]:
-    """JSON Patch that has a new Job ignore disruptions; empty where that is not ours to say."""
+    """JSON Patch that makes a new Job ignore disruptions; empty if not applicable."""
     spec = job["spec"]
     pods = spec["template"]["spec"]
     if spec.get("podFailurePolicy") or pods.get("restartPolicy") != "Never" or not asks_gpus(pods):
@@ -38,7 +38,7 @@ def sparing(job: Json) -> list[Json]:
 
 
 def granting(pod: Json, grace_s: int) -> list[Json]:
-    """JSON Patch that gives a new GPU pod so much grace at least."""
+    """JSON Patch that gives a new GPU pod at least this grace period."""
     spec = pod["spec"]
     given = spec.get("terminationGracePeriodSeconds")
     if not asks_gpus(spec) or (given is not None and given >= grace_s):
@@ -47,7 +47,7 @@ def granting(pod: Json, grace_s: int) -> list[Json]:
 
 
 def granting_cel(grace_s: int) -> str:
-    """CEL: what `granting` answers for a pod that asks for GPUs."""
+    """CEL: the result of `granting` for a pod that asks for GPUs."""
     field = "object.spec.terminationGracePeriodSeconds"
     return (
         f"(has({field}) && {field} >= {grace_s} ? []"
@@ -60,7 +60,7 @@ SPARED = (
     " && object.spec.template.spec.restartPolicy == 'Never'"
     f" && ({GPUS.replace('object.spec.', 'object.spec.template.spec.')})"
 )
-"""CEL: a Job that `sparing` changes. Reads nothing but `object`, so that webhooks can be matched by it too."""
+"""CEL: a Job that `sparing` changes. Uses `object` only, so webhook conditions can contain it."""
 _TYPE = "Object.spec.podFailurePolicy"
 SPARING = (
     f"[JSONPatch{{op: 'add', path: '/spec/podFailurePolicy', value: {_TYPE}{{rules: [{_TYPE}.rules{{"
@@ -69,4 +69,4 @@ SPARING = (
     f" + (has(object.spec.podReplacementPolicy) && object.spec.podReplacementPolicy != '{REPLACED}'"
     f" ? [JSONPatch{{op: 'add', path: '/spec/podReplacementPolicy', value: '{REPLACED}'}}] : [])"
 )
-"""CEL: what `sparing` answers for such a Job."""
+"""CEL: the result of `sparing` for such a Job."""

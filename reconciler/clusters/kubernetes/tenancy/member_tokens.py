@@ -1,9 +1,10 @@
-"""A member's way into a slice's namespaces: tokens of their own ServiceAccount, bound to a Secret of their own.
+"""A member's access to a slice's namespaces: tokens of their own ServiceAccount, bound to a Secret of their
+own.
 
-The Secret is empty. While it is there the tokens bound to it work; making it anew ends all that came before, and so
-does the end of the member's ServiceAccount, which owns it. A kubeconfig names the Secret's uid: it does not work for
-the next one. All calls are made with the credentials of whoever asks: a member's own reach just that member's
-ServiceAccount and Secret, an admin's everybody's.
+The Secret is empty. While it exists the tokens bound to it are valid; creating it again ends all earlier
+tokens, and so does deleting the member's ServiceAccount, which owns it. A kubeconfig contains the Secret's
+uid: it is not valid for a later Secret. All calls use the caller's own credentials: a member's reach only
+their own ServiceAccount and Secret, an admin's reach everyone's.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from schemas.errors import Fault, UserError
 from schemas.reading.units import parse_instant
 
 SHORTEST, LONGEST = timedelta(minutes=10), timedelta(days=7)
-"""What a server gives at least, and we at most: a token in a file is a key under a mat."""
+"""The server's minimum and our maximum: a token in a file is a risk."""
 EXEC_LIFE = timedelta(hours=1)
-"""Of a token that kubectl asks for when it needs one."""
+"""Of a token that kubectl requests when needed."""
 PLUGIN = "kubeconfig-token"
 """The command that kubectl calls."""
 AUTH = "client.authentication.k8s.io/"
 VERSIONS = ("v1", "v1beta1")
-"""Of the protocol between kubectl and what gets it a token; kubectl before 1.22 knows v1beta1 only."""
+"""Versions of kubectl's credential protocol; kubectl before 1.22 only knows v1beta1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Whose:
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """What a token is asked for with; no secret is in it."""
+    """What a token is requested with; contains no secret."""
 
     namespace: str
     account: str
@@ -57,7 +58,7 @@ class Ticket:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token and its end, as the server set it."""
+    """A token and its end, as set by the server."""
 
     value: str
     end: datetime
@@ -68,7 +69,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """Somebody's own kubeconfig: how they reach the cluster."""
+    """The caller's own kubeconfig: their way into the cluster."""
 
     path: Path
     text: str
@@ -76,11 +77,11 @@ class Door:
 
 
 def opened(given: str | None, context: str | None) -> Door:
-    """The kubeconfig that `--kubeconfig`, else KUBECONFIG, names; else kubectl's own place."""
+    """The kubeconfig given by `--kubeconfig`, else KUBECONFIG; else kubectl's default."""
     named = given or os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
     if os.pathsep in named:
         raise UserError(
-            "KUBECONFIG names several files; name the one that reaches the cluster with --kubeconfig FILE",
+            "KUBECONFIG lists several files; choose the one for this cluster with --kubeconfig FILE",
             "KubeconfigUnclear",
         )
     path = Path(named).expanduser().absolute()
@@ -88,14 +89,14 @@ def opened(given: str | None, context: str | None) -> Door:
         return Door(path, path.read_text(encoding="utf-8"), context)
     except (OSError, ValueError) as error:
         raise UserError(
-            f"{path} cannot be read ({type(error).__name__}); name your own kubeconfig of the cluster with "
+            f"{path} cannot be read ({type(error).__name__}); give your own kubeconfig of the cluster with "
             "--kubeconfig FILE",
             "KubeconfigMissing",
         ) from error
 
 
 def connected(door: Door, cluster: str) -> Api:
-    """The cluster's API with somebody's own credentials."""
+    """The cluster's API with the caller's own credentials."""
     try:
         return from_text(cluster, door.text, door.context)
     except UserError as error:
@@ -105,7 +106,7 @@ def connected(door: Door, cluster: str) -> Api:
 
 
 def renewed(api: Api, whose: Whose) -> Ticket:
-    """A new Secret in the place of the old one; every token bound to the old one is dead."""
+    """A new Secret in place of the old one; every token bound to the old one becomes invalid."""
     account, secret = account_name(whose.email), secret_name(whose.email)
     base = f"/api/v1/namespaces/{whose.namespace}"
     with _told(whose):
@@ -117,7 +118,7 @@ def renewed(api: Api, whose: Whose) -> Ticket:
 
 
 def standing(api: Api, whose: Whose) -> Ticket:
-    """The ticket that is there, so that what was given out before goes on; a new one where there is none."""
+    """The existing ticket, so that earlier tokens stay valid; a new one if there is none."""
     secret = secret_name(whose.email)
     base = f"/api/v1/namespaces/{whose.namespace}"
     with _told(whose):
@@ -130,7 +131,7 @@ def standing(api: Api, whose: Whose) -> Ticket:
 
 
 def _is_its(secret: Json, owner: Json) -> bool:
-    """Whether it ends with that very ServiceAccount, and is not about to go already."""
+    """True if it is owned by exactly that ServiceAccount, and is not being deleted."""
     owners = {each["uid"] for each in secret["metadata"].get("ownerReferences") or ()}
     return owner["metadata"]["uid"] in owners and "deletionTimestamp" not in secret["metadata"]
 
@@ -139,8 +140,9 @@ def _check_slice(owner: Json, whose: Whose) -> None:
     found = (owner["metadata"].get("labels") or {}).get(NAMESPACE_SLICE)
     if found != whose.slice:
         raise UserError(
-            f"namespace {whose.namespace} belongs to slice {found or 'of nobody'} in the cluster that your kubeconfig "
-            f"reaches, and not to {whose.slice}; choose another with --context",
+            f"namespace {whose.namespace} belongs to {f'slice {found}' if found else 'no slice'} in the "
+            "cluster that your kubeconfig "
+            f"reaches, not to slice {whose.slice}; choose another cluster with --context",
             "KubeconfigRefused",
         )
 
@@ -163,7 +165,7 @@ def _secret(whose: Whose, name: str, owner: Json) -> Json:
 
 
 def token(api: Api, ticket: Ticket, life: timedelta) -> Token:
-    """A token bound to the ticket's Secret; the server may give a shorter life than was asked for."""
+    """A token bound to the ticket's Secret; the server may shorten its lifetime."""
     bound = {"kind": "Secret", "apiVersion": "v1", "name": ticket.secret, "uid": ticket.uid}
     spec = {"expirationSeconds": int(life.total_seconds()), "boundObjectRef": bound}
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
@@ -174,15 +176,16 @@ def token(api: Api, ticket: Ticket, life: timedelta) -> Token:
         if no.status not in {403, 404, 409}:
             raise
         raise UserError(
-            f"this kubeconfig of namespace {ticket.namespace} has ended: it was asked for again, or its owner is no "
-            "member any more; `egs kubeconfig` gives a new one",
+            f"this kubeconfig of namespace {ticket.namespace} is no longer valid: it was issued again, or "
+            "its owner is no longer a "
+            "member; get a new one with `egs kubeconfig`",
             "KubeconfigEnded",
         ) from no
     return Token(status["token"], parse_instant(status["expirationTimestamp"]))
 
 
 class _told:  # noqa: N801 - used as a with-statement
-    """What a server says no to, in words for the person who asked."""
+    """Turns a server's refusal into a message for the caller."""
 
     def __init__(self, whose: Whose) -> None:
         self._whose = whose
@@ -195,14 +198,15 @@ class _told:  # noqa: N801 - used as a with-statement
         if isinstance(error, Rejected) and error.status in {401, 403, 404}:
             why = "has no ServiceAccount" if error.status == 404 else "refuses your credentials for that"
             raise UserError(
-                f"{whose.email} gets no kubeconfig of slice {whose.slice}: namespace {whose.namespace} {why}; is it "
-                "the right cluster (--context), the person's own account or an admin's, and is the slice there yet?",
+                f"{whose.email} gets no kubeconfig for slice {whose.slice}: namespace {whose.namespace} {why}; is it "
+                "the right cluster (--context), are the credentials the person's own or an admin's, and "
+                "does the slice exist yet?",
                 "KubeconfigRefused",
             ) from error
 
 
 def server_of(door: Door) -> Json:
-    """Where the cluster is and how it is recognised, without anything of the person's own."""
+    """The cluster's address and authority, without the caller's credentials."""
     try:
         parsed: Any = yaml.safe_load(door.text)
         name = door.context or parsed["current-context"]
@@ -217,7 +221,7 @@ def server_of(door: Door) -> Json:
         ) from error
     if PLUGIN in words:
         raise UserError(
-            f"{door.path} is itself a kubeconfig of `egs`; name your own of the cluster with --kubeconfig FILE",
+            f"{door.path} was made by `egs`; give your own kubeconfig of the cluster with --kubeconfig FILE",
             "KubeconfigUnclear",
         )
     kept = (
@@ -242,12 +246,12 @@ def _embedded(path: Path) -> str:
 
 
 def by_token(given: Token) -> Json:
-    """A user entry that holds the token itself."""
+    """A user entry with the token itself."""
     return {"token": given.value}
 
 
 def by_plugin(ticket: Ticket, door: Door, version: str) -> Json:
-    """A user entry by which kubectl has `egs` ask for a token whenever it needs one."""
+    """A user entry with which kubectl calls `egs` whenever it needs a token."""
     words = [PLUGIN, "--namespace", ticket.namespace, "--account", ticket.account]
     words += ["--secret", ticket.secret, "--uid", ticket.uid, "--kubeconfig", str(door.path)]
     words += ["--context", door.context] if door.context else []
@@ -259,7 +263,7 @@ def by_plugin(ticket: Ticket, door: Door, version: str) -> Json:
 
 
 def document(slice_: str, cluster: str, server: Json, users: Mapping[str, Json]) -> Json:
-    """A kubeconfig with a context for each namespace; the first is the current one."""
+    """A kubeconfig with a context per namespace; the first is the current one."""
     where = f"{cluster}-{slice_}"
     names: Sequence[str] = list(users)
     contexts = [

@@ -1,11 +1,12 @@
-"""Namespaces of slices, made by us or adopted: their marks, and what keeps one that should be gone.
+"""Namespaces of slices, created by us or adopted: their marks, and what blocks the deletion of one.
 
-One that was there is adopted only where the cluster's admin offers it there (`egs.dev/adopt`): whoever may write a
-project's manifests would else get rights over what others run. Marks tell policies and people whose a namespace is;
-whose it really is, is in the slices' inventories (`claims`, `owning`), so a mark that somebody changes moves nothing.
+An existing namespace is adopted only if the cluster's admin offers it there (`egs.dev/adopt`): otherwise an
+author of manifests could gain access to other people's workloads. Marks show policies and people the slice of
+a namespace; its real owner is in the slices' inventories (`claims`, `owning`), so a changed mark has no
+effect.
 
-Marks are written on top of the version that was read. A namespace that was there before us bears `egs.dev/adopted`,
-one that we made the label `app.kubernetes.io/managed-by: egs`, and only such a one is ever deleted.
+Marks are written conditionally on the version read. A namespace that existed before us has `egs.dev/adopted`,
+one that we created the label `app.kubernetes.io/managed-by: egs`, and only such a one is ever deleted.
 """
 
 from __future__ import annotations
@@ -43,25 +44,25 @@ class Space:
     name: str
     uid: str
     version: str
-    slice: str  # empty: it is marked as nobody's
+    slice: str  # empty: no mark
     project: str
-    is_made: bool  # by us, as its labels say
+    is_made: bool  # created by us, by its labels
     is_kept: bool  # a person wants it to outlive its slice
     is_leaving: bool
-    offered: str = ""  # the project to which the cluster's admin offers it
-    stamp: Stamp | None = None  # whose word made it ours
-    stuck: tuple[str, ...] = ()  # while it is leaving: what the server still waits for
-    is_adopted: bool = False  # it was there before us, as its annotation says
+    offered: str = ""  # the project that the cluster's admin offers it to
+    stamp: Stamp | None = None  # the stamp of the write that made it ours
+    stuck: tuple[str, ...] = ()  # while it is being deleted: what the server waits for
+    is_adopted: bool = False  # it existed before us, by its annotation
 
     @property
     def why_leaving(self) -> str:
-        """One sentence for people."""
+        """Why its deletion is not finished, as a sentence."""
         what = "; ".join(self.stuck) or "its content is being deleted"
         return f"namespace {self.name} is Terminating: {what}"[:600]
 
 
 def read_space(item: Json) -> Space:
-    """A namespace as the server has it."""
+    """A namespace as read from the server."""
     meta, status = item["metadata"], item.get("status") or {}
     own, notes = meta.get("labels") or {}, meta.get("annotations") or {}
     found = [c for c in status.get("conditions") or () if c.get("status") == "True" and c.get("message")]
@@ -86,18 +87,18 @@ def read_space(item: Json) -> Space:
 
 
 def is_protected(name: str, system: str) -> bool:
-    """No slice may have it: its members would have rights over what the cluster, or we, live on."""
+    """True if no slice may have it: its members would gain access to the cluster's components, or ours."""
     return name == system or name in _SYSTEM or name.startswith(_SYSTEM_PREFIXES)
 
 
 def taken(namespace: str, slice_: str, project: str) -> Refused:
-    """It belongs to that slice; `project` is named where it is another one."""
+    """It belongs to that slice; `project` is mentioned if it is a different one."""
     whose = f" of project {project!r}" if project else ""
     return Refused("NamespaceTaken", f"namespace {namespace} belongs to slice {slice_}{whose}")
 
 
 class Spaces:
-    """Every namespace of the cluster, and the only writer of their marks in this process."""
+    """All namespaces of the cluster, and the only writer of their marks in this process."""
 
     def __init__(self, api: Api, project: str, wake: Callable[[], None]) -> None:
         self._api, self._project = api, project
@@ -105,15 +106,15 @@ class Spaces:
         self._marked: Memo[dict[str, list[Space]]] = Memo()
 
     def find(self, name: str) -> Space | None:
-        """As last known."""
+        """The last known version."""
         return self.informer.items().get(name)
 
     def marked(self, slice_: str) -> list[Space]:
-        """Namespaces that bear the slice's mark, those that are leaving too."""
+        """Namespaces with the slice's mark, including those being deleted."""
         return self.by_slice().get(slice_, [])
 
     def by_slice(self) -> dict[str, list[Space]]:
-        """What bears the marks of slices of this project, whoever wrote them."""
+        """Namespaces marked for slices of this project, whoever set the marks."""
         known = self.informer.items()
         return self._marked.of("", partial(self._by_slice, known), same=(known,))
 
@@ -125,32 +126,33 @@ class Spaces:
         return found
 
     def is_marked(self, space: Space, slice_: str) -> bool:
-        """It bears that slice's mark."""
+        """True if it has that slice's mark."""
         return space.slice == slice_ and space.project == self._project
 
     def is_whole(self, space: Space, slice_: str, made: bool) -> bool:
-        """It bears every label that is to be on it; `made`: by us, as the slice's claim says."""
+        """True if it has all its labels; `made`: by us, according to the slice's claim."""
         return self.is_marked(space, slice_) and (space.is_made or space.is_adopted or not made)
 
     def withheld(self, space: Space, slice_: str) -> Refused | None:
-        """Why one that no inventory names cannot be adopted by that slice."""
+        """Why that slice cannot adopt a namespace without a claim."""
         if space.slice and not self.is_marked(space, slice_):
             return taken(space.name, space.slice, "" if space.project == self._project else space.project)
         if space.offered == self._project:
             return None
         return Refused(
             "NamespaceNotOffered",
-            f"namespace {space.name} was not made for slice {slice_} and is not offered to it; an admin of the cluster "
-            f"does so by `kubectl annotate namespace {space.name} {ADOPT}={self._project} --overwrite`, or give the "
-            "slice another one",
+            f"namespace {space.name} was not made for slice {slice_} and is not offered to it; an admin of "
+            "the cluster can "
+            f"offer it with `kubectl annotate namespace {space.name} {ADOPT}={self._project} --overwrite`; or give the "
+            "slice another namespace",
         )
 
     def mark(
         self, name: str, slice_: str, stamp: Stamp, made: bool, withheld: Callable[[], Refused | None]
     ) -> Refused | None:
-        """The namespace is there and bears the slice's mark; `withheld` says why it may not, as it is known by then.
+        """Ensures the namespace with the slice's mark; `withheld` says why that is not allowed, as of then.
 
-        Raises `Rejected` with 409 when it changed meanwhile: the next call finds it as it is then.
+        Raises `Rejected` with 409 if it changed meanwhile: the next call uses the new version.
         """
         space = self.find(name) or self._read(name)
         if space is None:
@@ -167,7 +169,8 @@ class Spaces:
             return refusal
         is_whole = self.is_whole(space, slice_, made)
         if not is_whole or space.stamp is None or space.stamp.term < stamp.term:
-            # Each leader writes its stamp once: what an older one read before is then no more, and cannot be deleted.
+            # Each leader writes its stamp once: then the version read by an older one is outdated, and cannot
+            # be deleted.
             own = labels(slice_, self._project)
             notes = {OBJECT_STAMP: write_stamp(stamp)}
             if not made:
@@ -177,7 +180,7 @@ class Spaces:
         return None
 
     def unmark(self, name: str) -> None:
-        """It is nobody's; whatever else is on it or in it stays."""
+        """Removes its mark; everything else stays."""
         space = self.find(name)
         if space is None or space.is_leaving:
             return
@@ -187,7 +190,7 @@ class Spaces:
         self._merge(space, own, {OBJECT_STAMP: None, ADOPTED: None})
 
     def delete(self, name: str, stamp: Stamp) -> Refused | None:
-        """It leaves, with all that is in it; only as it was read, and never what a newer controller has taken."""
+        """Deletes it with its content; only as it was read, and never if a newer controller has taken it."""
         space = self.find(name)
         if space is not None and (refusal := late(f"namespace {name}", space.stamp, stamp)) is not None:
             return refusal

@@ -1,9 +1,9 @@
-"""Make single objects of a slice as they should be: conditionally, and ever more seldom where somebody undoes it.
+"""Repairs single objects of a slice: conditionally, and less and less often if the repairs are undone.
 
-What is known of the objects comes from informers. Every write holds only for the version that was known, and one that
-bears a newer stamp is never written over: a paused old controller that wakes up meets what a newer one wrote. What is
-left to it is a single write: to make one object that is gone by now, or to change one that nobody has touched since.
-Either is a difference to the newer controller, which puts it right in its next cycle.
+Known objects come from informers. Every write is conditional on the known version, and an object with a newer
+stamp is never overwritten: an outdated controller that wakes up meets a newer one's writes. It can make at
+most one write: create an object that is gone by now, or change one that nobody has touched since. Either
+shows as a difference to the newer controller, which repairs it in its next cycle.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from reconciler.model import backoff
 from reconciler.model.cluster_port import Busy, Refused, Stamp
 
 AGAIN = timedelta(seconds=1)
-"""After somebody else changed an object while we did."""
+"""After a concurrent change of an object."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An object of ours as it is, cut down to what is compared."""
+    """An object of ours, reduced to the compared fields."""
 
     kind: str
     namespace: str
@@ -46,13 +46,13 @@ class Item:
     slice: str
     uid: str
     version: str
-    body: Json  # metadata with labels alone, and the content of its kind
-    by: str = ""  # whoever else changed it last, as their field manager is called
+    body: Json  # metadata with labels only, and the content of its kind
+    by: str = ""  # the last other writer, by field manager
 
 
 @dataclass(frozen=True, slots=True)
 class Quarrel:
-    """How often one object was repaired to the same content, and when last; the first writing is no repair."""
+    """Number and time of repairs of one object to the same content; the first write is not a repair."""
 
     content: str
     count: int
@@ -67,14 +67,14 @@ class Quarrel:
 
 
 def repaired(before: Quarrel | None, content: str, now: datetime) -> Quarrel:
-    """After a write at `now`; other content begins anew, and so does an object that was left in peace for long."""
+    """After a write at `now`; other content, or a long time without changes, starts again."""
     if before is None or before.content != content:
         return Quarrel(content, 0, now)
     return Quarrel(content, 1 if _in_peace(before, now) else before.count + 1, now)
 
 
 class Quarrels:
-    """About all objects that were written lately, by path; what was left in peace for long is forgotten."""
+    """For all objects written recently, by path; older entries are removed."""
 
     def __init__(self) -> None:
         self._all: dict[str, Quarrel] = {}
@@ -96,7 +96,7 @@ class Quarrels:
         self._all[path] = repaired(self._all.get(path), content, now)
 
     def _sweep(self, now: datetime) -> None:
-        """Seldom, since a large fleet begins with thousands of writes in one cycle."""
+        """Rarely, since a large fleet starts with thousands of writes in one cycle."""
         if self._swept is None:
             self._swept = now
         elif now - self._swept > backoff.OBJECT_REPAIRS.longest:
@@ -109,7 +109,7 @@ def _in_peace(quarrel: Quarrel, now: datetime) -> bool:
 
 
 def read_item(kind: Kind, item: Json) -> Item:
-    """What is compared of an object as the server has it."""
+    """The compared fields of an object as read from the server."""
     meta = item["metadata"]
     own = meta.get("labels") or {}
     body = {"metadata": {"labels": own}, **{field: item[field] for field in kind.content if field in item}}
@@ -126,12 +126,12 @@ def read_item(kind: Kind, item: Json) -> Item:
 
 
 def is_ours(item: Json) -> bool:
-    """Whether we ever wrote it, whatever became of its labels."""
+    """True if we ever wrote it, whatever its labels are now."""
     return any(entry.get("manager") == MANAGER for entry in item["metadata"].get("managedFields") or ())
 
 
 def _others(meta: Json) -> str:
-    """Who else wrote it last; a status is no change of the object, and whoever writes it is not to blame."""
+    """Its last other writer; a status update is not a change of the object."""
     entries = [
         entry
         for entry in meta.get("managedFields") or ()
@@ -142,7 +142,7 @@ def _others(meta: Json) -> str:
 
 
 class Repairs:
-    """The objects of this project's slices, and the only writer of them in this process."""
+    """The objects of this project's slices, and their only writer in this process."""
 
     def __init__(self, api: Api, project: str, wake: Callable[[], None]) -> None:
         self._api = api
@@ -156,11 +156,11 @@ class Repairs:
 
     @property
     def informers(self) -> tuple[Informer[Item], ...]:
-        """All that it watches."""
+        """All its watches."""
         return (*self._known.values(), self._roles)
 
     def items(self) -> list[Item]:
-        """Every object that bears the labels of one of our slices."""
+        """Every object with the labels of one of our slices."""
         return [item for known in self._known.values() for _, item in sorted(known.items().items())]
 
     def find(self, namespace: str, what: str) -> Item | None:
@@ -169,19 +169,19 @@ class Repairs:
         return self._known[kind].items().get(f"{namespace}/{name}")
 
     def role(self) -> tuple[str, ...] | None:
-        """How the fixed ClusterRole differs; None where it is missing."""
+        """How the fixed ClusterRole differs; None if it is missing."""
         have = self._roles.items().get(MEMBER_ROLE)
         return None if have is None else differing(CLUSTER_ROLE, member_role(), have.body)
 
     def put_role(self, now: datetime) -> Busy | Refused | None:
-        """The fixed ClusterRole is as it has to be."""
+        """Ensures the fixed ClusterRole."""
         have = self._roles.items().get(MEMBER_ROLE)
         if have is not None and not differing(CLUSTER_ROLE, member_role(), have.body):
             return None
         return self._write(CLUSTER_ROLE, member_role(), have, now)
 
     def put(self, want: Json, stamp: Stamp, now: datetime, *, is_new: bool) -> Busy | Refused | None:
-        """The object is as wanted. `is_new`: its namespace was just made, so there can be none of that name."""
+        """Ensures the object. `is_new`: its namespace was just created, so the object cannot exist."""
         kind, namespace = KINDS[want["kind"]], want["metadata"]["namespace"]
         have = self.find(namespace, identity(want))
         if have is not None and not differing(kind, want, have.body):
@@ -191,13 +191,13 @@ class Repairs:
             if found is not None and not is_ours(found):
                 return Refused(
                     "ObjectTaken",
-                    f"{identity(want)} in namespace {namespace} is not ours and bears a name that we need; rename it",
+                    f"{identity(want)} in namespace {namespace} is not ours but has a name that we need; rename it",
                 )
             have = None if found is None else read_item(kind, found)
         return self._write(kind, _stamped(want, stamp), have, now)
 
     def drop(self, namespace: str, what: str, slice_: str) -> None:
-        """The slice's object of that Kind/name is gone; one of its name that is not ours, or another slice's, stays."""
+        """Deletes the slice's object of that Kind/name; a foreign one, or another slice's, stays."""
         kind, _, name = what.partition("/")
         path, known = KINDS[kind].path(namespace, name), self.find(namespace, what)
         found = self._api.find(path)
@@ -214,13 +214,13 @@ class Repairs:
         content = json.dumps([want["metadata"]["labels"], *(want[f] for f in kind.content)], sort_keys=True)
         if (until := self._quarrels.rests_until(path, content, now)) is not None:
             by = f" by {have.by}" if have is not None and have.by else ""
-            return Busy(until, f"{path} is changed again and again{by}; left alone until then")
+            return Busy(until, f"{path} is changed again and again{by}; pausing until then")
         try:
             self._apply(kind, path, want, have)
         except Rejected as no:
             if no.status != 409:
                 raise
-            if kind is CLUSTER_ROLE:  # of no slice, so it bears no stamp to go by; the informer catches up
+            if kind is CLUSTER_ROLE:  # of no slice, so it has no stamp; the informer catches up
                 return _contended(path, now)
             if (trouble := self._again(kind, path, want, now)) is not None:
                 return trouble
@@ -228,7 +228,7 @@ class Repairs:
         return None
 
     def _again(self, kind: Kind, path: str, want: Json, now: datetime) -> Busy | Refused | None:
-        """Once more, on top of what is there by now: a quota's status changes with every pod."""
+        """Once more, on the present version: a quota's status changes with every pod."""
         found, stamp = self._api.find(path), _stamp_of(want)
         if found is not None and stamp is not None:
             refusal = late(
@@ -246,12 +246,12 @@ class Repairs:
 
     def _apply(self, kind: Kind, path: str, want: Json, have: Item | None) -> None:
         if have is not None and kind is BINDING and have.body["roleRef"] != want["roleRef"]:
-            self._api.delete(path, uid=have.uid)  # a binding's role never changes
+            self._api.delete(path, uid=have.uid)  # a binding's role cannot be changed
             have = None
         condition = {} if have is None else {"resourceVersion": have.version}
         done = self._api.apply(path, {**want, "metadata": {**want["metadata"], **condition}})
         if kind is POLICY and differing(kind, want, done):
-            # What somebody adds beside our fields an apply leaves alone; in a wall it is a hole.
+            # An apply leaves foreign fields alone; in a network policy these are holes.
             done = self._api.replace(path, {**done, **{field: want[field] for field in kind.content}})
         (self._roles if kind is CLUSTER_ROLE else self._known[kind.name]).learn(done)
 
@@ -261,7 +261,7 @@ def _slice_of(item: Json) -> str:
 
 
 def _read_own(kind: Kind, item: Json) -> Item | None:
-    """A copy of our labels makes nothing ours."""
+    """Our labels alone make no object ours."""
     return read_item(kind, item) if is_ours(item) else None
 
 
@@ -270,7 +270,7 @@ def _read_role(item: Json) -> Item | None:
 
 
 def _contended(path: str, now: datetime) -> Busy:
-    return Busy(now + AGAIN, f"{path} was changed by somebody else at the same time")
+    return Busy(now + AGAIN, f"{path} was changed concurrently")
 
 
 def _stamp_of(body: Json) -> Stamp | None:

@@ -1,11 +1,11 @@
-"""What we made for each slice, and by whose word: one ConfigMap `slice-<slice>` in the system namespace.
+"""What we created for each slice, with the stamp: one ConfigMap `slice-<slice>` in the system namespace.
 
-It is written before anything that it names, always on top of the version that was read, and only by a stamp that is not
-older than its own. So it is the fence of a slice's writes, and after a crash it names at least all that we made. When
-the slice goes it stays as a tombstone with its stamp: an older controller does not bring the slice back.
+It is written before anything that it lists, always on the version that was read, and never by an older stamp.
+So it fences a slice's writes, and after a crash it lists at least everything that we created. When the slice
+is removed it stays as a tombstone with its stamp: an older controller cannot bring the slice back.
 
-It names each namespace with its uid as soon as that is known. So it says whose a namespace is, whatever labels somebody
-writes on it, and tells it from a later one of the same name.
+It records each namespace's uid once known. So it proves who owns it, whatever its labels are, and
+distinguishes it from a later one of the same name.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ class Claim:
     project: str
     stamp: Stamp | None = None
     namespaces: Mapping[str, bool] | None = (
-        None  # True: we made it, False: it was there; None: the slice is gone
+        None  # True: created by us, False: it existed; None: the slice is removed
     )
-    objects: tuple[str, ...] = ()  # Kind/name of what each of its namespaces may have of ours
+    objects: tuple[str, ...] = ()  # Kind/name of the objects that each of its namespaces may have
     leaving: bool = False  # its removal has begun
-    uids: Mapping[str, str] = field(default_factory=dict)  # of its namespaces, as far as they are known
-    version: str = ""  # resourceVersion; empty: it is not written yet
+    uids: Mapping[str, str] = field(default_factory=dict)  # of its namespaces, if known
+    version: str = ""  # resourceVersion; empty: not written yet
 
     @property
     def made(self) -> Mapping[str, bool]:
-        """Its namespaces; none where it is gone."""
+        """Its namespaces; empty if it is removed."""
         return self.namespaces or {}
 
 
 def read_claim(item: Json) -> Claim | None:
-    """None for what is no claim, or was made unreadable: then nothing is known to be made by us."""
+    """None for other or damaged ConfigMaps: then nothing is known to be created by us."""
     meta, data = item["metadata"], item.get("data") or {}
     slice_, project = (meta.get("labels") or {}).get(NAMESPACE_SLICE), data.get("project", "")
     if slice_ is None or meta["name"] != _name(slice_):
@@ -68,7 +68,7 @@ def _name(slice_: str) -> str:
 
 
 class Claims:
-    """All claims of a cluster, of every project. Thread-safe."""
+    """All claims in a cluster, of every project. Thread-safe."""
 
     def __init__(self, api: Api, namespace: str, project: str, wake: Callable[[], None]) -> None:
         self._api, self._namespace, self._project = api, namespace, project
@@ -79,33 +79,34 @@ class Claims:
         self._naming: Memo[dict[str, tuple[Claim, ...]]] = Memo()
 
     def get(self, slice_: str) -> Claim:
-        """As last known; an empty one where there is none."""
+        """The last known claim; an empty one if there is none."""
         known = self.informer.items().get(f"{self._namespace}/{_name(slice_)}")
         return known or Claim(slice_, self._project)
 
     def newest(self) -> Stamp | None:
-        """The newest stamp that one of this project bears."""
+        """The newest stamp among this project's claims."""
         own = (claim for claim in self.informer.items().values() if claim.project == self._project)
         return max((claim.stamp for claim in own if claim.stamp is not None), default=None)
 
     def naming(self, namespace: str) -> tuple[Claim, ...]:
-        """The claims, of every project, that name this namespace."""
+        """The claims, of every project, that list this namespace."""
         known = self.informer.items()
         return self._naming.of("", partial(_by_namespace, known), same=(known,)).get(namespace, ())
 
     def refusal(self, claim: Claim, stamp: Stamp) -> Refused | None:
-        """Why a write by that stamp may not touch this slice."""
+        """Why a write with that stamp may not change this slice."""
         if claim.project != self._project and claim.namespaces is not None:
             return Refused(
                 "SliceTaken",
-                f"slice {claim.slice} of project {claim.project!r} is in this cluster already, and nodes bear the "
-                "name of a slice alone; rename one of the two",
+                f"slice {claim.slice} of project {claim.project!r} is in this cluster already, and nodes "
+                "are marked with the "
+                "slice's name only; rename one of the two",
             )
         held = claim.stamp if claim.project == self._project else None
         return late(f"slice {claim.slice}", held, stamp)
 
     def take(self, slice_: str, stamp: Stamp, change: Callable[[Claim], Claim]) -> Claim | Refused:
-        """The claim as `change` makes it of the present one, bearing the stamp; nothing is written where it is so."""
+        """The claim after `change`, with the stamp; written only if it differs."""
         claim = self.get(slice_)
         for _ in range(TRIES):
             refusal = self.refusal(claim, stamp)
@@ -120,7 +121,7 @@ class Claims:
                 if no.status not in {404, 409}:
                     raise
                 claim = self._read(slice_)
-        raise Fault(f"slice {slice_} changed under {TRIES} writes in a row; tried again", "SliceContended")
+        raise Fault(f"slice {slice_} changed during {TRIES} writes in a row; retrying", "SliceContended")
 
     def _write(self, claim: Claim) -> Claim:
         body, path = self._body(claim), f"{self._path}/{_name(claim.slice)}"
@@ -134,7 +135,7 @@ class Claims:
         except Rejected as no:
             if no.status != 404:
                 raise
-        # Whoever installed us made the namespace; where it is missing all the same, nothing could ever be written.
+        # The installation creates the namespace; this is a fallback, without which nothing could be written.
         meta = {"name": self._namespace, "labels": {MANAGED_BY: MANAGER}}
         self._api.create(_NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
         return self._api.create(self._path, body)

@@ -1,8 +1,8 @@
-"""What a slice is in a cluster: every object that its terms ask for, and whether what is there is as asked.
+"""A slice's objects in a cluster, and how existing ones differ from them.
 
-Pure. Each namespace gets the same objects; they differ in nothing but the namespace. Rights come in two parts: what
-members may do is one fixed ClusterRole, who they are is one RoleBinding; so a manifest can never grant more. Every
-member has a ServiceAccount of their own: with it go all tokens that were ever made for it, whatever they are bound to.
+Pure. Each namespace gets the same objects. Permissions have two parts: one fixed ClusterRole says what
+members may do, one RoleBinding who they are; so a manifest can never grant more. Every member has a
+ServiceAccount of their own: deleting it ends all its tokens, whatever they are bound to.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from schemas.export.crds import GROUP, PLURAL
 
 RBAC = "rbac.authorization.k8s.io"
 MEMBER_ROLE = "egs-slice-member"
-"""The ClusterRole that every member of every slice has in the slice's namespaces, and nowhere else."""
+"""The ClusterRole of every slice's members in the slice's namespaces only."""
 MEMBERS, QUOTA_NAME = "egs-members", "egs-gpus"
 MEMBER_EMAIL = "egs.dev/member"
-"""Annotation of a member's objects: whose they are, for people."""
+"""Annotation of a member's objects: their address, for people."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of object that slices are made of."""
+    """One kind of object that a slice has."""
 
     name: str
     api: str
     plural: str
     content: tuple[str, ...]
-    """What of it is ours, beside our labels."""
+    """The fields that are ours, besides our labels."""
     is_namespaced: bool = True
 
     def path(self, namespace: str = "", name: str = "") -> str:
-        """Of one object, or without a name of all."""
+        """Path of one object, or of all without a name."""
         group = f"/api/{self.api}" if "/" not in self.api else f"/apis/{self.api}"
         place = f"/namespaces/{namespace}" if namespace and self.is_namespaced else ""
         return f"{group}{place}/{self.plural}" + (f"/{name}" if name else "")
@@ -57,7 +57,7 @@ BINDING = Kind("RoleBinding", f"{RBAC}/v1", "rolebindings", ("roleRef", "subject
 QUOTA = Kind("ResourceQuota", "v1", "resourcequotas", ("spec",))
 POLICY = Kind("NetworkPolicy", "networking.k8s.io/v1", "networkpolicies", ("spec",))
 KINDS = {kind.name: kind for kind in (POLICY, QUOTA, ACCOUNT, ROLE, BINDING)}
-"""Of the objects in a slice's namespaces."""
+"""Kinds of the objects in a slice's namespaces."""
 CLUSTER_ROLE = Kind("ClusterRole", f"{RBAC}/v1", "clusterroles", ("rules",), is_namespaced=False)
 
 _READ = ("get", "list", "watch")
@@ -75,12 +75,13 @@ _RIGHTS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("events.k8s.io", ("events",), _READ),
     ("networking.k8s.io", ("networkpolicies",), _READ),
 )
-"""What a member may do. Not among it: Secrets, ServiceAccounts and their tokens, writing quotas, network policies or
-rights, changing the namespace, binding pods to nodes, evicting."""
+"""What a member may do. Not included: Secrets, ServiceAccounts and their tokens; writing quotas, network
+policies or permissions; changing the namespace; binding pods to nodes; evictions.
+"""
 
 _PRIVATE_V4 = ("10.0.0.0/8", "100.64.0.0/10", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16")
 _PRIVATE_V6 = ("fc00::/7", "fe80::/10")
-"""Where pods, services, nodes and the cloud's metadata service live; the rest is the world outside."""
+"""Addresses of pods, services, nodes and the cloud's metadata service; all others are outside."""
 
 _MIG_SLICES = 7
 _MIG_PROFILES = (
@@ -91,11 +92,11 @@ _MIG_PROFILES = (
     *("1g.18gb", "1g.35gb", "2g.35gb", "3g.71gb", "4g.71gb", "7g.141gb"),  # H200
     *("1g.23gb", "1g.45gb", "2g.45gb", "3g.90gb", "4g.90gb", "7g.180gb"),  # B200
 )
-"""Every size that a GPU of a pool may be cut into, as the device plugin names its resources."""
+"""All MIG profiles, as the device plugin names its resources."""
 
 
 def member_id(email: str) -> str:
-    """What stands for a member in names of objects: no address fits into one."""
+    """Stands for a member in object names, where an address does not fit."""
     return hashlib.sha256(email.strip().lower().encode()).hexdigest()[:16]
 
 
@@ -105,12 +106,12 @@ def account_name(email: str) -> str:
 
 
 def secret_name(email: str) -> str:
-    """The empty Secret that a member's kubeconfig is bound to: while it is there, the kubeconfig works."""
+    """The empty Secret that a member's kubeconfig is bound to: the kubeconfig is valid while it exists."""
     return MEMBER_KEY + member_id(email)
 
 
 def labels(slice_: str, project: str) -> dict[str, str]:
-    """Of every object that we make for a slice."""
+    """Labels of every object of a slice."""
     return {MANAGED_BY: MANAGER, NAMESPACE_SLICE: slice_, OWNER: project}
 
 
@@ -122,7 +123,7 @@ def member_role() -> Json:
 
 
 def objects(terms: SliceTerms, project: str, namespace: str) -> tuple[Json, ...]:
-    """Everything that this namespace of the slice has to have; walls come before rights."""
+    """All objects of this namespace of the slice; network policies come before permissions."""
     own = labels(terms.name, project)
     members = sorted(set(terms.members))
     found = [*_policies(terms.name, project), *_quota(terms.gpus)]
@@ -133,7 +134,7 @@ def objects(terms: SliceTerms, project: str, namespace: str) -> tuple[Json, ...]
 
 
 def identity(body: Json) -> str:
-    """`Kind/name`: what an inventory says of an object."""
+    """`Kind/name`, as listed in an inventory."""
     return f"{body['kind']}/{body['metadata']['name']}"
 
 
@@ -147,7 +148,7 @@ def _made(kind: Kind, name: str, **content: object) -> Json:
 
 
 def _policies(slice_: str, project: str) -> list[Json]:
-    """Deny by default; then the slice itself, names, and the world outside of the cluster."""
+    """Deny by default; then allow the slice itself, DNS, and addresses outside the cluster."""
     mates = [{"namespaceSelector": {"matchLabels": {NAMESPACE_SLICE: slice_, OWNER: project}}}]
     dns = [{"protocol": protocol, "port": 53} for protocol in ("UDP", "TCP")]
     world = [
@@ -172,7 +173,7 @@ def _policy(name: str, **spec: object) -> Json:
 
 
 def _quota(gpus: int | None) -> list[Json]:
-    """None without a bound. A bound of 0 would refuse pods that have to wait as Pending, so it is none either."""
+    """None without a limit. A limit of 0 would refuse pods that should stay Pending, so it means none too."""
     if not gpus:
         return []
     hard = {f"requests.{GPU_RESOURCE}": _quantity(gpus)}
@@ -183,7 +184,7 @@ def _quota(gpus: int | None) -> list[Json]:
 
 
 def _quantity(count: int) -> str:
-    """A number as the API server writes it: 3000 comes back as 3k."""
+    """A number as the API server writes it: 3000 becomes 3k."""
     for zeros, letter in ((9, "G"), (6, "M"), (3, "k")):
         if count and count % 10**zeros == 0:
             return f"{count // 10**zeros}{letter}"
@@ -195,13 +196,14 @@ def _user(email: str) -> Json:
 
 
 def _member(email: str) -> list[Json]:
-    """One member's ServiceAccount, and the right of that person, and nobody else, to get tokens of it."""
+    """One member's ServiceAccount, and this person's exclusive right to get its tokens."""
     name, own = f"egs-kubeconfig-{member_id(email)}", {MEMBER_EMAIL: email}
     account, secret = account_name(email), secret_name(email)
     rules = [
         _rule("serviceaccounts", account, "get"),
         _rule("serviceaccounts/token", account, "create"),
-        # `create` by name holds because the Secret is applied, so that its name stands in the request's path.
+        # `create` restricted by name works because the Secret is applied, so that its name is in the
+        # request's path.
         _rule("secrets", secret, "get", "create", "patch", "delete"),
     ]
     bodies = [
@@ -231,25 +233,23 @@ def _members(members: list[str], namespace: str) -> Json:
 
 
 def differing(kind: Kind, want: Json, have: Json) -> tuple[str, ...]:
-    """The fields of `have` that are not as in `want`; labels and annotations of others count for nothing.
+    """The fields of `have` that differ from `want`; foreign labels and annotations are ignored.
 
-    A network policy and rights are what they are as a whole: one rule more is another policy. A quota of ours
-    may bear lines of others.
+    Network policies and permissions are compared as a whole: an additional rule makes another policy. Our
+    quota may have foreign lines.
     """
     found = [f"metadata.labels[{k}]" for k, v in _labels(want).items() if _labels(have).get(k) != v]
     for field in kind.content:
         if kind is QUOTA:
             hard = (have.get("spec") or {}).get("hard") or {}
             found += [f"spec.hard[{k}]" for k, v in want["spec"]["hard"].items() if hard.get(k) != v]
-        elif (want[field] or None) != (
-            have.get(field) or None
-        ):  # a list without entries is not kept by the server
+        elif (want[field] or None) != (have.get(field) or None):  # the server drops an empty list
             found += _inside(field, want[field], have.get(field))
     return tuple(found)
 
 
 def _inside(field: str, want: object, have: object) -> Iterable[str]:
-    """Which keys of a map differ, for people; the field itself where it is none."""
+    """The keys of a map that differ, for messages; the field itself if it is not a map."""
     if isinstance(want, dict) and isinstance(have, dict):
         return sorted(f"{field}.{k}" for k in {*want, *have} if want.get(k) != have.get(k))
     return [field]

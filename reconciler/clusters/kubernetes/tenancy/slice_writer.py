@@ -1,9 +1,9 @@
-"""Slices in a cluster: made, mended and removed by inventory; and how they differ from what they should be.
+"""Slices in a cluster: created, repaired and removed by inventory; and how they differ from their terms.
 
-Every write first takes the slice's claim (see `claims`), which refuses older stamps, and then acts on single objects,
-each on top of the version that is known. What takes time answers Busy; no slice waits for another. A namespace that
-leaves a slice loses the mark and our objects; one that goes with its slice is deleted only when we made it and nobody
-keeps it.
+Every write first takes the slice's claim (see `claims`), which refuses older stamps, and then changes single
+objects, each conditional on the known version. What takes time answers Busy; no slice waits for another. A
+namespace that leaves a slice loses the mark and our objects; when its slice is removed it is deleted only if
+we created it and it is not kept.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from reconciler.clusters.kubernetes.tenancy.slice_objects import (
 from reconciler.model.cluster_port import Answer, Busy, Difference, Done, Refused, SliceTerms, Stamp
 
 LEAVING = timedelta(seconds=3)
-"""How soon to look again at a namespace that is being deleted."""
+"""Interval of looking at a namespace that is being deleted."""
 FIRST_SYNC_S = 60.0
 
 Trouble = Busy | Refused
 
 
 class Slices:
-    """Everything of one project's slices in one cluster. Calls may come from one thread at a time."""
+    """One project's slices in one cluster. Calls must come from one thread at a time."""
 
     def __init__(
         self,
@@ -60,21 +60,20 @@ class Slices:
         )
         self._synced = False
         self._found: Mapping[str, tuple[str, ...]] = {}
-        self._read: tuple[Mapping[str, Any], ...] = ()  # what `_found` was made of
+        self._read: tuple[Mapping[str, Any], ...] = ()  # the inputs of `_found`
 
     def start(self) -> None:
-        """Begin to watch; returns at once."""
+        """Starts to watch; returns at once."""
         for informer in self._informers:
             informer.start()
 
     def stop(self) -> None:
-        """No more watches."""
         for informer in self._informers:
             informer.stop()
 
     @property
     def informers(self) -> tuple[Informer[Any], ...]:
-        """All that it watches."""
+        """All its watches."""
         return self._informers
 
     def _sync(self) -> None:
@@ -87,11 +86,11 @@ class Slices:
     # --- what is ---
 
     def newest(self) -> Stamp | None:
-        """The newest stamp on slices, also on what is left of those that are gone."""
+        """The newest stamp on slices, including remains of removed ones."""
         return self._claims.newest()
 
     def namespaces(self) -> Mapping[str, tuple[str, ...]]:
-        """Slices with their namespaces; one of which no more than stray objects or an open claim is left has none."""
+        """Slices with their namespaces; empty for one that only has stray objects or an open claim left."""
         self._sync()
         known = tuple(informer.items() for informer in self._informers)
         if len(known) != len(self._read) or any(a is not b for a, b in zip(known, self._read, strict=True)):
@@ -116,14 +115,14 @@ class Slices:
         return holds(claim, space, is_furnished=rights is not None and rights.slice == claim.slice)
 
     def _holder(self, space: Space) -> Claim | None:
-        """The claim whose namespace it is; None: nobody's."""
+        """The claim that owns the namespace; None: none does."""
         claims = self._claims.naming(space.name)
         if space.slice:
             claims = (*claims, self._claims.get(space.slice))
         return next((claim for claim in claims if self._holds(claim, space)), None)
 
     def _loose(self, slice_: str) -> list[str]:
-        """Namespaces that bear the slice's mark and are not another's: nobody's but its own to release."""
+        """Namespaces with the slice's mark that belong to no other slice: only this one may release them."""
         return [
             space.name
             for space in self._spaces.marked(slice_)
@@ -138,14 +137,15 @@ class Slices:
         slices: Iterable[SliceTerms],
         now: datetime,  # noqa: ARG002 - as the port has it
     ) -> tuple[Difference, ...]:
-        """What of these slices `ensure` would change. Asks nobody: it is what the informers know."""
+        """What `ensure` would change for these slices. Uses the informers only, without calls."""
         self._sync()
         found: list[Difference] = []
         items = self._by_slice()
         for terms in slices:
             found += self._role_difference(terms.name)
             if self._claims.get(terms.name).leaving:
-                # Whoever began it may be paused: its next write is only refused once the slice is taken back.
+                # The controller that began it may be paused: its next write is only refused once the slice is
+                # taken back.
                 found.append(
                     Difference(terms.name, f"Slice {terms.name}", "changed", "its removal has begun")
                 )
@@ -182,7 +182,7 @@ class Slices:
             space, terms.name, self._claims.get(terms.name).made.get(namespace, False)
         ):
             other = space.slice not in {"", terms.name} or space.project not in {"", self._project}
-            text = f"it bears the labels of slice {space.slice} of project {space.project}" if other else ""
+            text = f"it has the labels of slice {space.slice} of project {space.project}" if other else ""
             yield Difference(terms.name, name, "changed", text or "it is not marked as the slice's")
         for want in objects(terms, self._project, namespace):
             have = self._repairs.find(namespace, identity(want))
@@ -194,7 +194,7 @@ class Slices:
                 yield Difference(terms.name, shown, "changed", ", ".join(fields) + by)
 
     def _extra(self, terms: SliceTerms, items: Iterable[Item]) -> Iterator[Difference]:
-        """Namespaces that left the slice, and objects with its labels that no terms ask for."""
+        """Namespaces that left the slice, and objects with its labels that are not in its terms."""
         for namespace in self._loose(terms.name):
             if namespace not in terms.namespaces:
                 yield Difference(terms.name, f"Namespace {namespace}", "extra")
@@ -205,7 +205,7 @@ class Slices:
     # --- what shall be ---
 
     def ensure(self, terms: SliceTerms, stamp: Stamp, now: datetime) -> Answer:
-        """Exactly these namespaces are the slice's, each with all that it needs."""
+        """Ensures exactly these namespaces, each with all its objects."""
         self._sync()
         refusal = self._claims.refusal(self._claims.get(terms.name), stamp) or self._taken(terms)
         if refusal is not None:
@@ -220,7 +220,7 @@ class Slices:
         return done if isinstance(done, Refused) else Done()
 
     def _taken(self, terms: SliceTerms) -> Refused | None:
-        """Why one of its namespaces cannot be the slice's."""
+        """Why one of its namespaces cannot belong to the slice."""
         for namespace in sorted(set(terms.namespaces)):
             if is_protected(namespace, self._system):
                 text = f"namespace {namespace} belongs to the cluster itself; give slice {terms.name} another one"
@@ -230,7 +230,7 @@ class Slices:
         return None
 
     def _withheld(self, namespace: str, slice_: str) -> Refused | None:
-        """Also where somebody changed the mark: what an inventory names is that slice's."""
+        """Also if the mark was changed: a namespace in an inventory belongs to that slice."""
         named = self._claims.naming(namespace)
         owner = next((claim for claim in named if not self._is_own(claim, slice_)), None)
         if owner is not None:
@@ -241,13 +241,13 @@ class Slices:
         return self._spaces.withheld(space, slice_)
 
     def _claimed(self, claim: Claim, terms: SliceTerms) -> Claim:
-        """What may be ours from now on; whether we make a namespace is decided before it is made."""
+        """What may be ours from now on; whether we create a namespace is decided before creating it."""
         spaces, uids = dict(claim.made), dict(claim.uids)
         for namespace in terms.namespaces:
             there = self._spaces.find(namespace)
             if there is None:
                 spaces.setdefault(namespace, True)
-                uids.pop(namespace, None)  # the next one has another
+                uids.pop(namespace, None)  # the next one has another uid
             else:
                 spaces[namespace] = made(claim, there, is_held=self._holds(claim, there))
                 uids[namespace] = there.uid
@@ -255,14 +255,14 @@ class Slices:
         return replace(claim, namespaces=spaces, objects=named, leaving=False, uids=uids)
 
     def _settled(self, claim: Claim, terms: SliceTerms) -> Claim:
-        """What is ours once all is as it should be."""
+        """What is ours once everything is in place."""
         spaces = {name: made for name, made in claim.made.items() if name in terms.namespaces}
         there = {name: self._spaces.find(name) for name in spaces}
         uids = {name: space.uid for name, space in there.items() if space is not None}
         return replace(claim, namespaces=spaces, objects=tuple(sorted(_names(terms))), uids=uids)
 
     def _made_so(self, terms: SliceTerms, claim: Claim, stamp: Stamp, now: datetime) -> Iterator[Trouble]:
-        """Take back, then give: whoever is out loses their rights before anybody new gets any."""
+        """Removes first, then adds: former members lose their permissions before new ones get any."""
         for namespace in sorted({*claim.made, *self._loose(terms.name)}):
             if namespace not in terms.namespaces:
                 yield from _tried(now, partial(self._released, namespace, claim))
@@ -273,12 +273,12 @@ class Slices:
             yield from self._furnished(terms, namespace, claim, stamp, now)
 
     def _surplus(self, terms: SliceTerms, claim: Claim) -> list[tuple[str, str]]:
-        """Objects that were asked for once, or bear the slice's labels, and are not asked for now."""
+        """Objects that were wanted once, or have the slice's labels, and are not wanted now."""
         before = {(n, what) for n in terms.namespaces for what in set(claim.objects) - _names(terms)}
         return sorted(before.union(_strays(terms, self._by_slice().get(terms.name, ()))))
 
     def _late(self, slice_: str, stamp: Stamp) -> Refused | None:
-        """A newer controller has taken the slice while we were at it, as far as is known without asking."""
+        """Whether a newer controller took the slice meanwhile, as far as known without a call."""
         return self._claims.refusal(self._claims.get(slice_), stamp)
 
     def _furnished(
@@ -294,7 +294,7 @@ class Slices:
         )
         troubles = [*_tried(now, mark)]
         if troubles:
-            yield from troubles  # what is not marked gets nothing
+            yield from troubles  # a namespace without the mark gets no objects
             return
         for want in objects(terms, self._project, namespace):
             if (late := self._late(terms.name, stamp)) is not None:
@@ -305,13 +305,13 @@ class Slices:
     # --- what shall be no more ---
 
     def remove(self, name: str, holds_nodes: bool, stamp: Stamp, now: datetime) -> Answer:
-        """Nothing of ours is left of the slice but the claim that fences older stamps."""
+        """Removes everything of ours except the claim that fences older stamps."""
         self._sync()
         refusal = self._claims.refusal(self._claims.get(name), stamp)
         if refusal is not None:
             return refusal
         if holds_nodes:
-            return Refused("SliceHoldsNodes", f"slice {name} still has nodes; they come back first")
+            return Refused("SliceHoldsNodes", f"slice {name} still has nodes; these must be released first")
         claim = self._claims.take(name, stamp, self._leaving)
         if isinstance(claim, Refused):
             return claim
@@ -329,7 +329,7 @@ class Slices:
         return gone if isinstance(gone, Refused) else Done()
 
     def _leaving(self, claim: Claim) -> Claim:
-        """Marked namespaces that the claim does not name are released, and stay unnamed: their mark is enough."""
+        """Marked namespaces not in the claim are released without being added: their mark is enough."""
         if claim.namespaces is None and not self._spaces.marked(claim.slice):
             return replace(claim, leaving=False)
         return replace(claim, namespaces=dict(claim.made), leaving=True)
@@ -345,11 +345,11 @@ class Slices:
             yield Busy(now + LEAVING, rest.why_leaving)
 
     def _is_made(self, space: Space, claim: Claim) -> bool:
-        """By us and for this slice, as both its claim and the namespace itself say."""
+        """True if created by us for this slice, by both its claim and the namespace's labels."""
         return space.is_made and made(claim, space, is_held=self._holds(claim, space))
 
     def _released(self, namespace: str, claim: Claim) -> None:
-        """The namespace is the slice's no more; people's own work in it stays."""
+        """Releases the namespace from the slice; users' objects in it stay."""
         space = self._spaces.find(namespace)
         if space is None or space.is_leaving:
             return
@@ -368,12 +368,12 @@ class Slices:
 
 
 def _names(terms: SliceTerms) -> frozenset[str]:
-    """Kind/name of everything that each of its namespaces has."""
+    """Kind/name of every object in each of its namespaces."""
     return frozenset(identity(want) for want in objects(terms, "", ""))
 
 
 def _strays(terms: SliceTerms, items: Iterable[Item]) -> Iterator[tuple[str, str]]:
-    """Objects with the slice's labels that it does not ask for: namespace, and Kind/name."""
+    """Objects with the slice's labels that are not wanted: namespace, and Kind/name."""
     wanted = _names(terms)
     for item in items:
         what = f"{item.kind}/{item.name}"
@@ -382,7 +382,7 @@ def _strays(terms: SliceTerms, items: Iterable[Item]) -> Iterator[tuple[str, str
 
 
 def _tried(now: datetime, act: Callable[[], Trouble | None]) -> Iterator[Trouble]:
-    """What came of one write; one that the server refuses stops no other, a server out of reach does."""
+    """The result of each write; a refused one stops no other, an unreachable server does."""
     try:
         trouble = act()
     except Rejected as no:
@@ -396,7 +396,7 @@ def _tried(now: datetime, act: Callable[[], Trouble | None]) -> Iterator[Trouble
 
 
 def _first(troubles: list[Trouble]) -> Answer:
-    """A refusal, for somebody has to act; else when to look again first, and what is waited for."""
+    """The first refusal, because it needs action; else the next time to look, and what is waited for."""
     refused = next((t for t in troubles if isinstance(t, Refused)), None)
     if refused is not None:
         return refused

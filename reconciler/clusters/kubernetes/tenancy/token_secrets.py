@@ -1,12 +1,13 @@
-"""Members' Secrets stay empty: what Kubernetes would fill one with never ends. Pure.
+"""Members' Secrets stay empty: a token written by Kubernetes would never expire. Pure.
 
-A member may write the Secret that their kubeconfig is bound to, and RBAC cannot say what is in it. As a token Secret
-that names another member's ServiceAccount it would get that account's token, which never ends by itself. So in slices'
-namespaces every Secret whose name begins so is refused unless it is Opaque, without data, and names no account.
+A member may write the Secret that their kubeconfig is bound to, and RBAC cannot restrict its content. As a
+token Secret for another member's ServiceAccount it would get that account's token, which never expires. So in
+slices' namespaces every Secret with this name prefix is refused unless it is Opaque, has no data, and names
+no account.
 
-The rule stands in Python for our webhook and beside it in CEL for policies (`policies` makes them). Held by
-tests/reconciler/clusters/kubernetes/tenancy/test_token_secrets.py, which asks both, and an API server, about the
-same Secrets.
+The rule exists in Python for our webhook and next to it in CEL for policies (made by `policies`). Held by
+tests/reconciler/clusters/kubernetes/tenancy/test_token_secrets.py, which compares both, and an API server, on
+the same Secrets.
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ from reconciler.clusters.kubernetes.api.api_client import Json
 from reconciler.clusters.kubernetes.names import MEMBER_KEY
 
 ACCOUNT = "kubernetes.io/service-account.name"
-"""Annotation that names the ServiceAccount whose token Kubernetes writes into a Secret."""
+"""Annotation with the ServiceAccount whose token Kubernetes writes into a Secret."""
 REFUSAL = (
-    f"MemberSecret: Secrets {MEMBER_KEY}… are what kubeconfigs are bound to and stay empty in a slice's namespaces: "
-    f"of type Opaque, without data and without the annotation {ACCOUNT}; give yours another name"
+    f"MemberSecret: Secrets {MEMBER_KEY}… belong to kubeconfigs and must stay empty in a slice's namespaces: "
+    f"of type Opaque, without data and without the annotation {ACCOUNT}; choose another name for yours"
 )
 
 
 def is_refused(secret: Json, before: Json | None = None) -> bool:
-    """Whether it is a member's Secret and more than that; one that was on its way out may lose its finalizers.
+    """True if it is a member's Secret with content; one that is being deleted may lose its finalizers.
 
-    That it is on its way out is believed of what the server had: anybody may write so into a new one.
+    Being deleted is only believed of the server's old version: a new object could claim it.
     """
     meta, old = secret["metadata"], (before or {}).get("metadata") or {}
     if not meta.get("name", "").startswith(MEMBER_KEY) or old.get("deletionTimestamp"):
@@ -38,10 +39,10 @@ CONCERNS = (
     f"has(object.metadata.name) && object.metadata.name.startsWith('{MEMBER_KEY}') "
     "&& (request.operation != 'UPDATE' || !has(oldObject.metadata.deletionTimestamp))"
 )
-"""CEL: a Secret is looked at."""
+"""CEL: the Secret is checked."""
 REFUSED = (
     "(has(object.type) && !(object.type in ['', 'Opaque'])) "
     "|| (has(object.data) && size(object.data) > 0) "
     f"|| (has(object.metadata.annotations) && '{ACCOUNT}' in object.metadata.annotations)"
 )
-"""CEL: one that is looked at is refused."""
+"""CEL: a checked Secret is refused."""

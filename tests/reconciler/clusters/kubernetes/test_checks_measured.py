@@ -103,7 +103,7 @@ def test_what_it_measured_is_judged_and_kept_and_the_job_goes(bench):
         pytest.param(
             {"check": "NcclLatency", "ok": None, "log": "all_reduce_perf is missing"},
             "NcclLatency",
-            "the manifest bounds latency_us by 30 and nothing measured it; all_reduce_perf is missing",
+            "the manifest limits latency_us to 30 but it was not measured; all_reduce_perf is missing",
             id="bounded and not measured",
         ),
         pytest.param(
@@ -129,7 +129,7 @@ def test_a_check_of_which_the_image_says_nothing_has_failed(bench):
     bench.finish(*GOOD[:4], phase="Failed", exitCode=137, reason="OOMKilled")
     results = bench.ask(NOW + MINUTE)
     assert [(r.name, r.log) for r in results if not r.passed] == [
-        ("NcclLatency", "the checks' image said nothing of it (OOMKilled, exit code 137)")
+        ("NcclLatency", "the checks' image reported nothing for it (OOMKilled, exit code 137)")
     ]
 
 
@@ -156,7 +156,7 @@ def test_a_log_that_cannot_be_read_says_nothing(bench):
     bench.finish()
     results = bench.ask(NOW + MINUTE)
     assert {r.log for r in results if not r.passed} == {
-        "the checks' image said nothing of it (Completed, exit code 0)"
+        "the checks' image reported nothing for it (Completed, exit code 0)"
     }
 
 

@@ -135,7 +135,7 @@ def test_two_namespaces_of_a_slice_share_its_names(rig):
     rig.eval.apply("train", **SPEC)
     rig.pass_(namespace="vision-eval")
     assert rig.eval.status("train")["message"] == (
-        "vision/train is filed already by namespace vision-train of cluster east; else give this one another name"
+        "vision/train is filed already by namespace vision-train of cluster east; otherwise choose another name"
     )
     rig.train.delete("train")
     rig.pass_(gone=True)

@@ -16,7 +16,7 @@ from reconciler.clusters.kubernetes.api import api_client as api_module
 from reconciler.clusters.kubernetes.api.api_client import Api, Limiter, Rate, Rejected
 from reconciler.clusters.kubernetes.api.connection import from_text
 from reconciler.clusters.kubernetes.api.informer import Informer
-from reconciler.clusters.open_cluster import Ground, open_cluster
+from reconciler.clusters.open_cluster import DriverOptions, open_cluster
 from schemas.documents.cluster import Access, ClientRate
 from schemas.errors import Fault
 from tests.reconciler.clusters.kubernetes.living import (
@@ -46,22 +46,18 @@ from tests.support.kube import FAST, Plane, eventually, gpu_node
             'cannot list resource "nodes" in API group ""; grant the controller this verb',
             id="a right that is missing",
         ),
+        pytest.param(Canned.refusal(429, "slow down"), "ClusterThrottled", "busy, retrying", id="throttled"),
+        pytest.param(Canned(200, b"<html>"), "ClusterUnreachable", "without JSON", id="HTML with 200"),
         pytest.param(
-            Canned.refusal(429, "slow down"), "ClusterThrottled", "busy, tried again", id="throttled"
-        ),
-        pytest.param(Canned(200, b"<html>"), "ClusterUnreachable", "with no JSON", id="HTML with 200"),
-        pytest.param(
-            Canned(200, b"[1]"), "ClusterUnreachable", "with no object", id="JSON that is no object"
+            Canned(200, b"[1]"), "ClusterUnreachable", "without an object", id="JSON that is no object"
         ),
         pytest.param(
             Canned(502, b"<html>bad gateway"),
             "ClusterRejected",
-            "Bad Gateway; tried again",
+            "Bad Gateway; retrying",
             id="a proxy's HTML",
         ),
-        pytest.param(
-            Canned(500, b'["no"]'), "ClusterRejected", "tried again", id="a refusal that is no object"
-        ),
+        pytest.param(Canned(500, b'["no"]'), "ClusterRejected", "retrying", id="a refusal that is no object"),
         pytest.param(
             Canned(302, b"", {"Location": "/login"}),
             "ClusterRejected",
@@ -69,7 +65,7 @@ from tests.support.kube import FAST, Plane, eventually, gpu_node
             id="sent to a login page",
         ),
         pytest.param(
-            Canned(200, b"[" * 100_000), "ClusterUnreachable", "no JSON", id="JSON that is bottomless"
+            Canned(200, b"[" * 100_000), "ClusterUnreachable", "without JSON", id="JSON that is bottomless"
         ),
     ],
 )
@@ -116,11 +112,11 @@ def test_a_refused_connection_says_so():
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
-    assert "the connection was refused; check that it runs" in unreachable(client(url))
+    assert "the connection was refused; check that the API server is running" in unreachable(client(url))
 
 
 def test_an_unknown_host_says_so():
-    assert "host name is not known" in unreachable(client("http://nowhere.invalid"))
+    assert "host name is unknown" in unreachable(client("http://nowhere.invalid"))
 
 
 def test_a_server_that_never_answers_says_so(monkeypatch):
@@ -243,5 +239,5 @@ def test_the_manifests_rate_is_that_of_its_client(kube):
     spec = OBSERVED.model_copy(
         update={"client_rate": ClientRate(qps=7, burst=9), "access": Access(kubeconfig=kube.kubeconfig.name)}
     )
-    driver = open_cluster("east", spec, Ground(keys=Keys(kube.kubeconfig.parent)))
+    driver = open_cluster("east", spec, DriverOptions(keys=Keys(kube.kubeconfig.parent)))
     assert driver._api._limiter._rate == Rate(7, 9) != FAST

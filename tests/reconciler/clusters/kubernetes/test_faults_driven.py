@@ -44,7 +44,7 @@ def test_a_node_that_never_rests_is_refused_and_others_go_on(site):
     site.wire.rule("PATCH", f"{NODES}/{A}", before=lambda: site.touch(A))
     answer = site.driver.add(A, VISION, FIRST, NOW)
     assert isinstance(answer, Refused)
-    assert (answer.reason, "h100-1 changed under 5 writes" in answer.message) == ("NodeContended", True)
+    assert (answer.reason, "h100-1 changed during 5 writes" in answer.message) == ("NodeContended", True)
     assert site.driver.add(B, SPEECH, FIRST, NOW) == Done()
 
 

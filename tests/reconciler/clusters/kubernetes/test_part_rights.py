@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from reconciler.clock import ManualClock
-from reconciler.clusters.kubernetes.admission.closed_nodes import Ground
-from reconciler.clusters.kubernetes.admission.closing_objects import ground_map
+from reconciler.clusters.kubernetes.admission.closed_nodes import ClosedNodes
+from reconciler.clusters.kubernetes.admission.closing_objects import closed_nodes_map
 from reconciler.clusters.kubernetes.admission.webhook import AdmissionService
 from reconciler.clusters.kubernetes.api.api_client import Api
 from reconciler.clusters.kubernetes.api.lease_election import Election
@@ -48,14 +48,14 @@ def served(plane: Plane, api: Api) -> None:
         assert service._slices("nobodys") is None
         namespace(plane, "vision", labels={NAMESPACE_SLICE: "vision"})
         eventually(lambda: "vision" in known.items() or known.trouble, "word of a new namespace")
-        grounds = service._grounds
-        grounds.wait_synced(10)
+        closed = service._closed_maps
+        closed.wait_synced(10)
         plane.api.create(
             f"/api/v1/namespaces/{PLACE.namespace}/configmaps",
-            ground_map("default", PLACE.namespace, Ground(nodes=("h100-1",))),
+            closed_nodes_map("default", PLACE.namespace, ClosedNodes(nodes=("h100-1",))),
         )
-        eventually(lambda: service._closed() or grounds.trouble, "word of what is closed")
-        for trouble in (known.trouble, grounds.trouble):
+        eventually(lambda: service._closed() or closed.trouble, "word of what is closed")
+        for trouble in (known.trouble, closed.trouble):
             if trouble:
                 raise trouble
         clock.set(NOW + timedelta(days=70))

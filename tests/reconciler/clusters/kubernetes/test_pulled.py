@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from reconciler.clusters.kubernetes.api.connection import Keys
-from reconciler.clusters.open_cluster import Ground, open_cluster
+from reconciler.clusters.open_cluster import DriverOptions, open_cluster
 from reconciler.clusters.pulled_cluster import ReportBranches
 from reconciler.loop import Reconciler
 from reconciler.model.cluster_port import ClusterDriver
@@ -40,7 +40,7 @@ def inside(kube, tmp_path):
 
     def driver_of(spec: ClusterSpec) -> ClusterDriver:
         near = spec.model_copy(update={"access": Access(kubeconfig="east")})
-        opened.append(open_cluster("east", near, Ground(keys=Keys(tmp_path))))
+        opened.append(open_cluster("east", near, DriverOptions(keys=Keys(tmp_path))))
         return opened[-1]
 
     yield driver_of

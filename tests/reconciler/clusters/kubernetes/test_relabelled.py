@@ -45,7 +45,9 @@ def test_a_relabelled_namespace_is_put_right_and_the_request_says_so_meanwhile(w
     labels = api.get(SPACE)["metadata"]["labels"]
     assert (labels["egs.dev/slice"], labels["egs.dev/project"]) == ("a", "default")
     told = [f"{e.reason}: {e.message}" for e in world.events]
-    assert any("GPRNamespaceNotReady: a/x: namespace a is not as its slice needs it" in t for t in told), told
+    assert any(
+        "GPRNamespaceNotReady: a/x: namespace a differs from what its slice needs" in t for t in told
+    ), told
     assert any("DriftRepaired" in t and "Namespace a" in t for t in told)
     assert world.told().count("GPRNamespaceReady") == 1
     assert said(world) == []

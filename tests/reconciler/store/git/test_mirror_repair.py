@@ -165,7 +165,7 @@ def test_a_mirror_that_is_made_anew_is_told_once(world):
     assert store.read_path(store.tips()["main"], "a") is not None
     (told,) = store.mended()
     assert str(mirror) in told
-    assert "made anew" in told
+    assert "created again" in told
     assert store.mended() == ()
 
 

@@ -14,7 +14,7 @@ from reconciler.clusters.kubernetes.admission.closed_nodes import (
     SUSPECT,
     binding_rule,
     broken,
-    ground,
+    closed_nodes_of,
     names_of,
     read,
     variables,
@@ -46,7 +46,7 @@ def managed(name: str, **labels: str) -> Json:
 
 NODES = [managed("h100-1", rack="r1"), managed("h100-2", zone="b")]
 OPEN_TO = Outsiders(namespaces=("monitoring", "kube-*"))
-GROUND = ground(map(read_node, NODES), OPEN_TO, "egs-system")
+CLOSED_NODES = closed_nodes_of(map(read_node, NODES), OPEN_TO, "egs-system")
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ def in_cel(case: Case, labels: Json | None = None) -> list[str]:
     }
     if not cel.evaluate(SUSPECT, known):
         return []
-    for name, expression in variables(GROUND, "default").items():
+    for name, expression in variables(CLOSED_NODES, "default").items():
         known["variables"][name] = cel.evaluate(expression, known)
     return [rule.reason for rule in RULES if cel.evaluate(rule.cel, known)]
 
@@ -195,7 +195,7 @@ def in_cel(case: Case, labels: Json | None = None) -> list[str]:
 def test_a_pod_outside_of_slices(case: Case) -> None:
     """Our webhook and the policies say the same."""
     want = [case.refused] if case.refused else []
-    assert [rule.reason for rule in broken(question(case), [GROUND])] == want
+    assert [rule.reason for rule in broken(question(case), [CLOSED_NODES])] == want
     assert in_cel(case) == want
 
 
@@ -244,22 +244,24 @@ def test_a_binding_by_hand(node: str, user: str, namespace: str, want: bool) -> 
         "namespaceObject": {"metadata": {}},
         "request": {"operation": "CREATE", "namespace": namespace, "userInfo": {"username": user}},
     }
-    known["variables"] = {k: cel.evaluate(v, known) for k, v in names_of(GROUND).items()}
-    assert cel.evaluate(binding_rule(GROUND, "default"), known) is want
+    known["variables"] = {k: cel.evaluate(v, known) for k, v in names_of(CLOSED_NODES).items()}
+    assert cel.evaluate(binding_rule(CLOSED_NODES, "default"), known) is want
 
 
 def test_a_cluster_without_managed_nodes_refuses_no_tolerant_pod() -> None:
     """And what is written for our webhook is what it reads."""
-    none = ground([], OPEN_TO, "egs-system")
+    none = closed_nodes_of([], OPEN_TO, "egs-system")
     assert broken(question(Case(tolerant())), [none]) == ()
-    assert read(written(GROUND)) == GROUND
+    assert read(written(CLOSED_NODES)) == CLOSED_NODES
     assert read("{}") is None
     assert broken(question(Case(tolerant())), []) == (), "nobody said what is closed"
 
 
 def test_many_nodes_and_values() -> None:
     """Each literal stays short enough for a server; of a label with many values any may be a managed node's."""
-    many = ground((read_node(managed(f"h100-{i}", host=f"h{i}")) for i in range(9000)), OPEN_TO, "egs-system")
+    many = closed_nodes_of(
+        (read_node(managed(f"h100-{i}", host=f"h{i}")) for i in range(9000)), OPEN_TO, "egs-system"
+    )
     assert all(len(text) < 90_000 for text in variables(many, "default").values())
     assert len(names_of(many)) > 1
     assert many.values["host"] == ()
@@ -281,7 +283,7 @@ def closed(new_plane: Plane, request: pytest.FixtureRequest) -> Iterator[Judged]
     api = new_plane.api
     admission = Admission(mode=request.param, outsiders=OPEN_TO)
     with judged(api, discover(api), admission, patches=True) as found:
-        assert found.placement.ensure(STAMP, NOW, GROUND) == Done()
+        assert found.placement.ensure(STAMP, NOW, CLOSED_NODES) == Done()
         for name in ("ml", "monitoring"):
             space = {"metadata": {"name": name}}
             eventually(lambda space=space: create(api, "/api/v1/namespaces", space), "a namespace")
@@ -357,7 +359,7 @@ def test_a_webhook_that_is_down_stops_no_pod_outside_of_slices(new_plane: Plane)
     new_plane.wipe()
     api = new_plane.api
     with judged(api, discover(api), Admission(mode="webhook"), patches=True) as found:
-        assert found.placement.ensure(STAMP, NOW, GROUND) == Done()
+        assert found.placement.ensure(STAMP, NOW, CLOSED_NODES) == Done()
         eventually(lambda: create(api, "/api/v1/namespaces", {"metadata": {"name": "ml"}}), "a namespace")
         eventually(lambda: ALL_OF in told(found, Case(tolerant())), "a refusal")
         found.service.stop()

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from reconciler.clock import SystemClock
 from reconciler.clusters.kubernetes.admission.admission_policies import AUTHORS_PATH, SECRETS_PATH
-from reconciler.clusters.kubernetes.admission.closed_nodes import Ground
+from reconciler.clusters.kubernetes.admission.closed_nodes import ClosedNodes
 from reconciler.clusters.kubernetes.admission.closing_objects import NODES_PATH
 from reconciler.clusters.kubernetes.admission.webhook import (
     SECRETS,
@@ -33,7 +33,7 @@ from schemas.errors import Fault, UserError
 from tests.reconciler.clusters.kubernetes.judged import PLACED, gpu_pod, pod
 
 NAMES = ["127.0.0.1"]
-GROUND = Ground(nodes=("h100-1",), values={"zone": ("a",)}, everywhere=("zone",))
+CLOSED_NODES = ClosedNodes(nodes=("h100-1",), values={"zone": ("a",)}, everywhere=("zone",))
 
 
 def slice_of(namespace: str) -> str | None:
@@ -87,7 +87,7 @@ def test_a_cpu_pod_is_let_through_as_it_is() -> None:
 )
 def test_a_pod_that_names_a_managed_node(namespace: str, allowed: bool) -> None:
     body = json.dumps(review(pod(nodeName="h100-1"), namespace=namespace)).encode()
-    response = answer(NODES_PATH, body, slice_of, lambda: [GROUND])["response"]
+    response = answer(NODES_PATH, body, slice_of, lambda: [CLOSED_NODES])["response"]
     assert response["allowed"] is allowed
     assert allowed or "ManagedNodeNamed: " in response["status"]["message"]
 
@@ -231,7 +231,7 @@ def test_no_body_makes_it_fall(path: str, spec: Json, operation: str) -> None:
     item = {"spec": spec, "metadata": spec, **spec}
     body = json.dumps(review(item, operation=operation, oldObject=item, **about)).encode()
     with contextlib.suppress(NotAReviewError):
-        assert answer(path, body, slice_of, lambda: [GROUND])["response"]["allowed"] in {True, False}
+        assert answer(path, body, slice_of, lambda: [CLOSED_NODES])["response"]["allowed"] in {True, False}
 
 
 @pytest.fixture(scope="module")
@@ -272,7 +272,7 @@ def test_one_connection_carries_many_reviews(server: AdmissionServer, certificat
             "/validate",
             json.dumps(review(POD, namespace="unknown")).encode(),
             500,
-            "cannot be told now",
+            "is unknown at the moment",
             id="nobody knows whose namespace it is",
         ),
     ],

@@ -109,7 +109,7 @@ def test_logs_are_a_few_printable_lines(text):
             {"min_nccl_bandwidth": 480},
             False,
             "20 us",
-            "the manifest bounds bandwidth_gb_s by 480 and nothing measured it",
+            "the manifest limits bandwidth_gb_s to 480 but it was not measured",
             id="bounded, not measured",
         ),
         pytest.param(None, {}, False, "", "its pod says why", id="nothing said"),

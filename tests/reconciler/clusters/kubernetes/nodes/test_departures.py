@@ -63,7 +63,7 @@ def test_a_pod_that_stays_is_given_a_second_then_deleted_and_its_kubelet_gets_it
     assert isinstance(told(place, driver, forced), Busy)
     assert deletes(place) is None
     assert told(place, driver, forced + MINUTE) == Busy(
-        forced + 3 * MINUTE, "node a drains: pods that were deleted may run there until then"
+        forced + 3 * MINUTE, "node a is draining: deleted pods may still run there until then"
     )
     assert driver.observe(NOW).nodes["a"].lease == LEASE
     assert told(place, driver, forced + 3 * MINUTE) == Done()
@@ -103,7 +103,7 @@ def test_a_pod_that_a_finalizer_keeps_is_named_with_it_and_frees_the_node_when_i
     for later in (0, 2, 600):
         busy = told(place, driver, END + later * SECOND)
         assert isinstance(busy, Busy)
-    who = "vision/train-0 (kept by its finalizer example.com/upload)"
+    who = "vision/train-0 (blocked by its finalizer example.com/upload)"
     assert who in busy.message
     assert driver.observe(NOW).nodes["a"].staying == (who,)
     place.api.merge(POD, {"metadata": {"finalizers": []}})

@@ -219,7 +219,7 @@ def test_a_node_that_reboots_to_be_cut_is_waited_for(bench):
 @pytest.mark.parametrize(
     ("state", "at", "log"),
     [
-        pytest.param("failed", 2 * SECOND, "could not make layout all-1g.10gb", id="the manager gave up"),
+        pytest.param("failed", 2 * SECOND, "could not apply layout all-1g.10gb", id="the manager gave up"),
         pytest.param("pending", 5 * MINUTE, "(pending) after 5 min", id="it takes too long"),
     ],
 )
