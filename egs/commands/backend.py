@@ -17,7 +17,6 @@ from typing import Any, Literal, Protocol
 
 from egs.commands.output import Row
 
-Data = dict[str, Any]
 STANDS = ("phase", "reason", "estimatedStartTime", "estimatedEndTime")
 """Fields of a request that `egs watch` tells changes of."""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from egs.commands.backend import Access, Decision, Filed
+from egs.commands.backend import Access
 from egs.commands.limits import not_here
 from egs.commands.output import Row
 from egs.remote import asking, changes, sharing
@@ -26,6 +26,19 @@ _LISTS: Mapping[str, tuple[str, Mapping[str, str]]] = {
 class Server:
     """The server that the command line chose (`egs.modes`)."""
 
+    quotes = staticmethod(quotes)
+    create = staticmethod(changes.create)
+    edit = staticmethod(changes.edit)
+    release = staticmethod(changes.release)
+    cancel = staticmethod(changes.cancel)
+    restore = staticmethod(changes.restore)
+    slice_parts = staticmethod(sharing.slice_parts)
+    delete_slice = staticmethod(sharing.delete_slice)
+    remove_member = staticmethod(sharing.remove_member)
+    decide = staticmethod(sharing.decide)
+    keys = staticmethod(sharing.keys)
+    revoke_key = staticmethod(sharing.revoke_key)
+
     def rows(self, kind: str, filters: Mapping[str, Any]) -> list[Row]:
         path, renamed = _LISTS.get(kind, (f"tables/{kind}", {}))
         given = {renamed.get(name, name): value for name, value in filters.items() if name != "limit"}
@@ -42,9 +55,6 @@ class Server:
     def instance(self, file: str, pools: Sequence[str], form: str, is_fair: bool) -> int:
         raise not_here("--instance of egs plan")
 
-    def quotes(self, slice_: str, terms: Mapping[str, Any]) -> tuple[list[Row], list[str]]:
-        return quotes(slice_, terms)
-
     def why(self, request: str) -> Row:
         return without_id(asking.get("gpr/why", {"gprId": named(request)}))
 
@@ -56,26 +66,11 @@ class Server:
 
         return followed(slice_, gpr if gpr is None or "/" in gpr or slice_ is None else f"{slice_}/{gpr}")
 
-    def create(self, request: str, terms: Mapping[str, Any], *, is_trial: bool) -> Filed:
-        return changes.create(request, terms, is_trial=is_trial)
-
-    def edit(self, request: str, words: Sequence[str]) -> None:
-        changes.edit(request, words)
-
     def change(self, request: str, fields: Mapping[str, Any], subject: str) -> None:
         given = {
             name: False if (name, value) == ("stopped", None) else value for name, value in fields.items()
         }
         changes.changed(request, wired(given), subject)
-
-    def release(self, request: str) -> None:
-        changes.release(request)
-
-    def cancel(self, request: str) -> None:
-        changes.cancel(request)
-
-    def restore(self, request: str) -> None:
-        changes.restore(request)
 
     def request_slice(self, name: str, about: Mapping[str, Any], *, is_trial: bool) -> None:
         sharing.request_slice(name, about)
@@ -83,31 +78,13 @@ class Server:
     def create_slice(self, name: str, about: Mapping[str, Any], *, is_trial: bool) -> None:
         sharing.create_slice(name, about)
 
-    def slice_parts(self, name: str) -> Row:
-        return sharing.slice_parts(name)
-
-    def delete_slice(self, name: str) -> None:
-        sharing.delete_slice(name)
-
     def add_member(
         self, name: str, mail: str, *, is_owner: bool, keys: tuple[Path, ...], forge: str | None
     ) -> None:
         sharing.add_member(name, mail, is_owner=is_owner)
 
-    def remove_member(self, name: str, mail: str) -> None:
-        sharing.remove_member(name, mail)
-
-    def decide(self, request: str, decision: Decision) -> None:
-        sharing.decide(request, decision)
-
-    def keys(self) -> list[Row]:
-        return sharing.keys()
-
     def create_key(self, name: str, about: Mapping[str, Any], *, is_trial: bool) -> str:
         return sharing.create_key(name, about)
-
-    def revoke_key(self, name: str) -> None:
-        sharing.revoke_key(name)
 
     def kubeconfig(self, slice_: str, cluster: str, access: Access) -> str:
         return sharing.kubeconfig(slice_, cluster)
