@@ -166,7 +166,7 @@ def _chosen(words: Sequence[str], registers: Sequence[Register], here: Here | No
 
 
 def _told(error: Exception) -> int:
-    """Say what is wrong and give the code for it. By shape, not by class: this package imports nobody's."""
+    """Say what is wrong and give the code for it. By shape, not by class: this package imports no other."""
     if isinstance(error, typer.Abort):
         return INTERRUPTED
     if hasattr(error, "format_message"):
@@ -211,7 +211,7 @@ def main() -> None:
 
 
 def _folder() -> Path:
-    """Where one stands; somebody may have removed it meanwhile."""
+    """The current folder; another process may have removed it."""
     try:
         return Path.cwd()
     except FileNotFoundError:

@@ -74,7 +74,7 @@ class HttpServer(ThreadingHTTPServer):
             ) from error
 
     def server_bind(self) -> None:
-        """Bind without asking DNS for a name that nobody needs: that may take long."""
+        """Bind without a DNS lookup: its result is not used, and it may take long."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
 

@@ -28,7 +28,7 @@ def not_allowed(sentence: str, reason: str = "NotAllowed") -> Said:
 
 
 def broken(sentence: str, reason: str = "Unavailable") -> Said:
-    """Nobody answers, or what is needed cannot be read."""
+    """The server does not answer, or a needed file cannot be read."""
     return Said(sentence, reason, 3)
 
 

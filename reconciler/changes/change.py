@@ -20,9 +20,9 @@ class Means:
     repo: str | None = None
     author: str | None = None
     as_pull: bool | None = None
-    """True: as a pull request; False: straight to main; None: nobody said."""
+    """True: as a pull request; False: straight to main; None: not given."""
     by_default: Literal["push", "pull-request"] | None = None
-    """Of this kind of change, where nobody said; None: as the project says."""
+    """Of this kind of change, if not given; None: as the project says."""
 
     def asks(self, project: ProjectSpec) -> bool:
         """Whether the change is to be a pull request."""
@@ -72,7 +72,7 @@ class Submitted:
 
     @property
     def shown(self) -> str | None:
-        """The commit's id for people; None when nobody else can see it."""
+        """The commit's id for people; None while it is only local."""
         return self.commit if self.is_pushed or self.branch else None
 
 

@@ -278,13 +278,13 @@ class Values(Model):
     ] = ""
     image: Annotated[Image, Field(description="What runs.")] = Image()
     git: Annotated[Git, Field(description="Credentials for the repository.")] = Git()
-    trust: Annotated[Trust, Field(description="Whose word counts.")] = Trust()
+    trust: Annotated[Trust, Field(description="Whose changes and approvals count.")] = Trust()
     forge: Annotated[Forge, Field(description="The repository's forge.")] = Forge()
     scale_targets: Annotated[
         tuple[ScaleTarget, ...],
         Field(
-            description="What elastic pools of this cluster scale, as their elastic.target has it: whoever drives the "
-            "cluster may read and patch these objects and their scale, and with Cluster API Machines."
+            description="Objects that elastic pools of this cluster scale, as in elastic.target. The process that drives the "
+            "cluster may read and patch these objects and their scale, and with Cluster API its Machines."
         ),
     ] = ()
     env: Annotated[

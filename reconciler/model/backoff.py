@@ -43,7 +43,7 @@ CLUSTERS = Backoff(timedelta(seconds=1), timedelta(seconds=30))
 WATCHES = Backoff(timedelta(seconds=0.2), timedelta(seconds=10))
 """Of watches of a cluster's API that broke."""
 OBJECT_REPAIRS = Backoff(timedelta(seconds=5), timedelta(hours=1))
-"""Between writes of one object that somebody else changes back; after the longest in peace it begins anew."""
+"""Between writes of one object that others change back; it resets after the longest pause without a change."""
 SLICE_REPAIRS = Backoff(timedelta(seconds=30), timedelta(hours=1))
 """The same, as the loop sees an object of a slice."""
 MESSAGES = Backoff(timedelta(minutes=1), timedelta(hours=1))

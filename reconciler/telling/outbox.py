@@ -34,7 +34,7 @@ Outbox = Mapping[str, OutboxRecord]
 GIVEN_UP = timedelta(hours=24)
 """A message not sent this long after it was due is given up: it is no longer news."""
 MOST_NOTICES = 50
-"""Events of one delivery; nobody reads a longer message. Four deliveries of a route stay well under 1 MB."""
+"""Events of one delivery; a longer message is not read. Four deliveries of a route stay well under 1 MB."""
 MOST_OUTBOXES = 1000
 """Routes with pending deliveries, which are files of one folder."""
 ID_LENGTH = 20

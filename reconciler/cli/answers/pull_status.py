@@ -149,7 +149,7 @@ def _row(remote: Bare, proposal: Proposal, now: datetime) -> Row:
 def _checked(remote: Bare, proposal: Proposal, now: datetime) -> PullCheck | str:
     """The check as it stands now; a sentence where nothing can be said.
 
-    Who acts is judged as in `egs check-pr`: the pull request's author, else whoever signed the commits.
+    Who acts is judged as in `egs check-pr`: the pull request's author, else the signer of the commits.
     """
     status, folder = remote.status(), trust_folder()
     vouchers = {"": (Voucher("forge", account=proposal.account),)} if proposal.account else {}
@@ -191,7 +191,7 @@ def _said(check: PullCheck) -> Row:
 
 
 def _summary(check: PullCheck) -> str:
-    """The verdict in a line; nothing is good where nobody is known whose change it would be."""
+    """The verdict in a line; a change whose author is unknown is not approved."""
     text = check_sentences.description(check)
     if check.judged.actor is not None or not check.judged.may:
         return text

@@ -164,7 +164,7 @@ def _replayed(trace: Trace, ordering: Ordering, rules: Rules) -> Run:
 
 class _Silent:
     def at(self, fed: int) -> None:
-        """Nobody looks."""
+        """No progress bar is shown."""
 
 
 class _Bar:

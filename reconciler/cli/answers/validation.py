@@ -66,7 +66,7 @@ def _repository(files: Sequence[File]) -> Repository:
 
 
 def _shown(files: Sequence[File]) -> Iterator[File]:
-    """The files, with a bar on stderr when they are many and somebody is there to see it."""
+    """The files, with a progress bar on stderr when they are many and it is a terminal."""
     if len(files) < _LONG or not sys.stderr.isatty():
         yield from files
         return

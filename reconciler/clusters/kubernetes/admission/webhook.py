@@ -251,7 +251,7 @@ class AdmissionServer:
         self._http.start()
 
     def stop(self) -> None:
-        """Answer nobody any more."""
+        """Stop answering."""
         self._http.stop()
         self._http.hang_up()
 

@@ -114,7 +114,7 @@ class Spaces:
         return self.by_slice().get(slice_, [])
 
     def by_slice(self) -> dict[str, list[Space]]:
-        """Namespaces marked for slices of this project, whoever set the marks."""
+        """Namespaces marked for slices of this project, by us or by others."""
         known = self.informer.items()
         return self._marked.of("", partial(self._by_slice, known), same=(known,))
 
