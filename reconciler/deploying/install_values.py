@@ -283,8 +283,8 @@ class Values(Model):
     scale_targets: Annotated[
         tuple[ScaleTarget, ...],
         Field(
-            description="Objects that elastic pools of this cluster scale, as in elastic.target. The process that drives the "
-            "cluster may read and patch these objects and their scale, and with Cluster API its Machines."
+            description="Objects that elastic pools of this cluster scale, as in elastic.target. The process that "
+            "drives the cluster may read and patch these objects and their scale, and with Cluster API its Machines."
         ),
     ] = ()
     env: Annotated[
