@@ -30,12 +30,12 @@ def register(app: typer.Typer) -> None:
         app,
         "key",
         "Make, list and revoke API keys.",
-        "Make, list and revoke keys of the HTTP API. The repository has their SHA-256 alone.\n\n\b\nExample:\n"
+        "Make, list and revoke keys of the HTTP API. The repository stores only their SHA-256.\n\n\b\nExample:\n"
         "  egs key create nightly --role Editor --slice vision",
     )
     declare(keys, "create", "Make a key; it is shown once.", create, CHANGES)
     declare(keys, "list", "Keys without their secrets.", list_keys, READS)
-    declare(keys, "revoke", "Make a key open nothing any more.", revoke, PUSHES)
+    declare(keys, "revoke", "Revoke a key.", revoke, PUSHES)
 
 
 def create(  # noqa: PLR0913 - each is an option of the command
@@ -107,11 +107,11 @@ def list_keys(backend: Backend, output: Output = Form.TABLE) -> None:
     Example:
       egs key list
     """
-    _rows(backend.keys(), output, KEYS, "there is no key; `egs key create` makes one")
+    _rows(backend.keys(), output, KEYS, "there are no keys; create one with `egs key create`")
 
 
 def revoke(backend: Backend, name: Name) -> None:
-    """Make a key open nothing any more. Its manifest stays, and says so.
+    """Revoke a key. Its manifest stays, and says so.
 
     \b
     Example:

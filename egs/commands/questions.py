@@ -211,7 +211,7 @@ def _alternative(found: Row) -> str:
     """What could be changed about a request, in a sentence."""
     saved = output.seconds(found["savedSeconds"])
     earlier = "" if saved is None else f", {output.spoken(saved)} earlier,"
-    anew = "" if found["keepsPlace"] else "; it would queue anew"
+    anew = "" if found["keepsPlace"] else "; it would lose its place in the queue"
     start = f"it would start at {found['estimatedStartTime']}"
     return f"{_changed(found['field'], str(found['value']))} {start}{earlier} in {place(found)}{anew}."
 

@@ -171,7 +171,7 @@ def create_key(name: str, about: Mapping[str, Any]) -> str:
     }
     done = asking.send("POST", "api-key", body)
     report(f"Create API key {name}", done["change"])
-    output.note("it is shown here and never again, so keep it in a vault")
+    output.note("it is shown only once, so store it safely")
     text: str = done["apiKey"]
     return text
 

@@ -319,7 +319,7 @@ def test_a_key_is_made_once_listed_and_revoked(egs: Backend) -> None:
     assert (made.code, len(made.out.splitlines())) == (0, 1), made.err
     assert made.out.startswith("egs_")
     assert made.out.strip() not in (egs.shell.site.main("keys/robot.yaml") or "")
-    assert "never again" in made.err
+    assert "shown only once" in made.err
     assert egs.spec("keys/robot.yaml")["role"] == "Viewer"
     assert egs("key create robot --role Viewer").code == 1
     assert egs("key revoke robot").code == 0

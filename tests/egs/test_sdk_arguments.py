@@ -68,7 +68,7 @@ def ten(place, value):
             "update_gpu_request",
             ("gpr-1",),
             {"node_count": "2"},
-            "update_gpu_request() wants",
+            "update_gpu_request() needs",
             id="a keyword",
         ),
         pytest.param(
@@ -114,7 +114,7 @@ def test_the_interface_alone_is_listed(face):
 
 @pytest.mark.parametrize("held", [session(), session().connection], ids=["the session", "its connection"])
 def test_a_session_says_that_it_is_not_for_pickling(held):
-    with pytest.raises(TypeError, match=r"not for pickling.*egs\.authenticate"):
+    with pytest.raises(TypeError, match=r"cannot be pickled.*egs\.authenticate"):
         pickle.dumps(held)
 
 

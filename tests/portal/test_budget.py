@@ -85,7 +85,7 @@ GONE: Mapping[str, tuple[Mapping[str, str | None], str]] = {
     "its key": ({"keys/bo-editor.yaml": None}, "no manifest in keys/ has this API key"),
     "its person": (
         {"slices/vision/slice.yaml": slice_("vision", members=[{"email": "cy@example.com"}])},
-        "no member of slice vision",
+        "not a member of slice vision",
     ),
     "another's key": (
         {"keys/bo-editor.yaml": api_key("bo-editor").replace("bo@example.com", "olga@example.com")},

@@ -59,7 +59,7 @@ def test_a_push_of_too_many_files_stops_no_end_and_is_told_once(monkeypatch):
     world.run(at(50))
     assert world.status("a/x").phase is Phase.COMPLETED
     assert leases(world) == []
-    assert ["at most 5 are read" in text for text in alarms(world)] == [True]
+    assert ["at most 5 are allowed" in text for text in alarms(world)] == [True]
 
 
 @pytest.mark.parametrize("broken", ["write", "diff"])

@@ -87,7 +87,7 @@ def test_a_main_that_is_judged(tmp_path: Path) -> None:
     (tmp_path / "key").chmod(0o600)
     site = Site(tmp_path / "site", trust=Trust("signature", tmp_path / "trust", tmp_path / "key"))
     try:
-        with pytest.raises(ApiError, match="judged"):
+        with pytest.raises(ApiError, match="verified"):
             _ = site.view
         site.settle()
         assert site.view.facts.trust is not None

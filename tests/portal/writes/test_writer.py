@@ -67,7 +67,7 @@ def test_no_right(site: Site) -> None:
     """B7: a plain lack of right is 403, by the same policy that judges commits of people."""
     (found,) = submit(site.portal, wish(site, "bo-editor", "nlp/mine"))
     assert refused(found).status == 403
-    assert "no member of slice nlp" in str(found)
+    assert "not a member of slice nlp" in str(found)
 
 
 def test_same_file(site: Site) -> None:

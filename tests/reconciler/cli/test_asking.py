@@ -74,7 +74,7 @@ def test_beyond_the_quota_a_quote_says_that_an_admin_is_needed(tmp_path: Path) -
             ["--nodes", "1", "--priority", "300"], ["LimitExceeded"], "at most 200", id="a hard limit"
         ),
         pytest.param(
-            ["--nodes", "1", "--cluster", "west"], None, "does not span", id="a cluster it may not use"
+            ["--nodes", "1", "--cluster", "west"], None, "does not include", id="a cluster it may not use"
         ),
     ],
 )

@@ -62,7 +62,7 @@ def test_it_outlives_the_files_of_requests(repo: Path) -> None:
 def test_without_anything_over_it_says_so(tmp_path: Path) -> None:
     done = egs("insights", "--repo", folder(tmp_path / "f", fleet()))
     assert (done.code, done.out) == (0, "")
-    assert "no request has ended yet" in done.err
+    assert "no request is over yet" in done.err
 
 
 def test_a_capacity_forecast_names_how_many_nodes(tmp_path: Path) -> None:

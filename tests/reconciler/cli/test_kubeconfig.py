@@ -75,7 +75,7 @@ def test_kubectl_works_with_it_and_has_no_secret_in_it(kube, slices, repo, tmp_p
     real(repo, kube)
     ended = kubectl(out, "get", "pods")
     assert ended.returncode == 1
-    assert "this kubeconfig of namespace vision has ended" in ended.stderr
+    assert "this kubeconfig of namespace vision is no longer valid" in ended.stderr
 
 
 @needs_kubectl

@@ -170,7 +170,7 @@ def test_a_move_stays_within_one_priority(tmp_path: Path) -> None:
     repo = folder(tmp_path / "f", fleet(**QUEUE, **request("b/high", nodes=4, priority=250)))
     done = egs("gpr", "move", "--now", AT, "b/one", "--before", "b/high", "--repo", repo)
     assert done.code == 1
-    assert "`egs gpr priority b/one 250` comes first" in done.err
+    assert "`egs gpr priority b/one 250` changes the priority first" in done.err
 
 
 def test_a_move_passes_nobody_who_stands_higher_for_having_waited(tmp_path: Path) -> None:

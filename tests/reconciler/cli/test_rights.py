@@ -22,10 +22,10 @@ WORLD = fleet(
     ("who", "words", "reason"),
     [
         pytest.param(
-            CY, "gpr release a/mine", "no member of slice a", id="another slice's request is released"
+            CY, "gpr release a/mine", "not a member of slice a", id="another slice's request is released"
         ),
         pytest.param(
-            EVE, "gpr create b/new --nodes 1 --duration 1h", "no member of slice b", id="a stranger files"
+            EVE, "gpr create b/new --nodes 1 --duration 1h", "not a member of slice b", id="a stranger files"
         ),
         pytest.param(
             EVE,

@@ -194,7 +194,7 @@ def test_ctrl_c_and_sigterm_end_it_well(number: signal.Signals, repo: Path, cont
     ("wanted", "says"),
     [
         pytest.param(
-            {"gpr": "a/nope"}, "request a/nope does not exist yet;  waiting for it", id="no such request"
+            {"gpr": "a/nope"}, "request a/nope does not exist yet; waiting for it", id="no such request"
         ),
         pytest.param({"slice": "nope"}, "slice nope has no request yet; waiting for one", id="no such slice"),
         pytest.param({"gpr": "a/x"}, "", id="one that is there"),

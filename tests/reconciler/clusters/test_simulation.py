@@ -187,7 +187,7 @@ def test_a_drain_is_bounded_and_needs_no_time_on_an_idle_node():
     c = cluster(leased=(A, B))
     c.submit(job("train"), NOW)
     assert c.remove(B, LEASE.uid, STAMP, NOW) == Done()
-    assert c.remove(A, LEASE.uid, STAMP, NOW) == Busy(NOW + Pace().drain, "node h100-1 drains")
+    assert c.remove(A, LEASE.uid, STAMP, NOW) == Busy(NOW + Pace().drain, "node h100-1 is draining")
 
 
 def test_removal_does_not_wait_for_a_notice_that_ends_later():
@@ -195,7 +195,7 @@ def test_removal_does_not_wait_for_a_notice_that_ends_later():
     c = cluster()
     c.submit(job("train"), NOW)
     c.evict(A, LEASE.uid, NOW + HOUR, STAMP, NOW)
-    assert c.remove(A, LEASE.uid, STAMP, NOW) == Busy(NOW + Pace().drain, "node h100-1 drains")
+    assert c.remove(A, LEASE.uid, STAMP, NOW) == Busy(NOW + Pace().drain, "node h100-1 is draining")
 
 
 def test_workloads_of_a_hanging_drain_keep_their_gpus():

@@ -99,7 +99,7 @@ def test_a_hundred_nodes_that_are_late_are_one_event_each_time() -> None:
     for minute in range(100, 420):
         found = came(facts, wanted(max=100), seen(100), at(minute))
         facts = replace(facts, scales=found.scales)
-        told += [(minute, event.message.partition(" that")[0]) for event in found.events]
+        told += [(minute, event.message.partition(" requested")[0]) for event in found.events]
         late += bool(found.late)
     assert told == [
         (110, "1 of 100 nodes"),
