@@ -2,6 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 ONCE ?=
+QUICK := tests/agent tests/docs tests/fuzz tests/schemas tests/scheduler $(addprefix tests/portal/,http identity views) \
+  tests/reconciler/*.py $(addprefix tests/reconciler/,accounts acting approvals deciding documents gpr_objects health \
+  lifecycle model planning pulls status timekeeping)
 
 .PHONY: demo test quick check bench schemas
 
@@ -11,8 +14,8 @@ demo: .venv/ready ## the whole system on this machine (ONCE=1: the story in simu
 test: .venv/ready ## all tests; at the end, where the time went
 	$(BIN)/pytest -n auto --budget
 
-quick: .venv/ready ## for the inner loop: no control plane, no farm of processes, few examples
-	EGS_TEST_PROFILE=quick $(BIN)/pytest -n auto -m "not slow"
+quick: .venv/ready ## for the inner loop: rooms whose tests start no processes, with few examples
+	EGS_TEST_PROFILE=quick $(BIN)/pytest -n auto -m "not slow" $(QUICK)
 
 check: .venv/ready ## lint, types and layers
 	$(BIN)/ruff check .

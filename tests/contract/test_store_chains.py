@@ -56,7 +56,7 @@ def test_chains_and_single_drafts_go_together(world: World):
     ids=["nothing stands before the first", "its files alone", "its history alone"],
 )
 def test_a_draft_follows_wholly_or_not_at_all(world: World, base, parent):
-    with pytest.raises(ValueError, match="(?i)before"):
+    with pytest.raises(ValueError, match=r"(?i)before"):
         world.store().write_all([draft({"a": b"1"}, base, parent)])
 
 

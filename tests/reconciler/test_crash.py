@@ -29,6 +29,8 @@ from tests.support.crash import Walk
 from tests.support.profile import drawn
 from tests.support.witness import ONCE, Verdict
 
+pytestmark = pytest.mark.slow
+
 KINDS = {"write", "push", "ensure_slice", "check", "add", "evict", "remove", "isolate", "restore", "state"}
 MINUTE = timedelta(minutes=1)
 

@@ -15,6 +15,8 @@ from demo.system import example_files
 from tests.support import repos, servers
 from tests.support.servers import Authority, Sshd
 
+pytestmark = pytest.mark.slow
+
 SECRET = "s3cr3t-t0ken-of-egs"
 GPU = {"uuid": "GPU-a", "index": 0, "product": "H100-80GB", "memory_mib": 81920, "temp_c": 50}
 ENTRIES = {

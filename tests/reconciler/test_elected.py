@@ -19,6 +19,8 @@ from tests.support.profile import law
 from tests.support.witnessed import END, Witnessed
 from tests.support.world import World, at, gpr, gpr_path
 
+pytestmark = pytest.mark.slow
+
 MINUTE = timedelta(minutes=1)
 
 

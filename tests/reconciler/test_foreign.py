@@ -15,6 +15,8 @@ from tests.support.machinekeys import key, line
 from tests.support.signed import HIGHER, STATUS, SignedWorld
 from tests.support.world import World, at, cluster, gpr_path
 
+pytestmark = pytest.mark.slow
+
 
 def running(kind: type[World] = SignedWorld) -> World:
     """a/x holds the only node from 08:02 to 08:42; b/y waits for it."""

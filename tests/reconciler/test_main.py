@@ -17,6 +17,8 @@ from demo.system import example_files
 from tests.support import repos
 from tests.support.world import cluster, gpr, project, slice_
 
+pytestmark = pytest.mark.slow
+
 LONG_CYCLE = """
 import sys
 from threading import Event

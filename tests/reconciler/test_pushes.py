@@ -19,6 +19,8 @@ from tests.support.witness import ONCE
 from tests.support.witnessed import Witnessed
 from tests.support.world import START, World, at, gpr, gpr_path
 
+pytestmark = pytest.mark.slow
+
 SECOND = timedelta(seconds=1)
 
 

@@ -26,6 +26,8 @@ from tests.support.profile import drawn, law
 from tests.support.witnessed import END, Witnessed
 from tests.support.world import World, at, gpr, gpr_path
 
+pytestmark = pytest.mark.slow
+
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
 

@@ -29,6 +29,8 @@ from tests.scheduler.play import BENIGN, HARMFUL, happen
 from tests.scheduler.worlds import EAST, OUT, WEST, lease, pool, promised_worlds, request, world, worlds
 from tests.support.profile import law
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 

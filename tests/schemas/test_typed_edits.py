@@ -6,7 +6,10 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
 from mypy import api
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 PRODUCT = ("schemas", "scheduler", "reconciler", "portal", "agent", "egs", "demo")

@@ -15,6 +15,8 @@ from reconciler.store.document_cache import DocumentCache
 from schemas.reading.reader import READER_VERSION
 from tests.support.world import ADMIN, World, approval, cluster, gpr, gpr_path, project, slice_
 
+pytestmark = pytest.mark.slow
+
 CHANGES: dict[str, dict[str, str | None]] = {
     "nothing": {},
     "the file of a request that is over": {gpr_path("a/p"): gpr("a", "p", nodes=2)},
