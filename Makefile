@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 ONCE ?=
-QUICK := tests/agent tests/docs tests/fuzz tests/schemas tests/scheduler $(addprefix tests/portal/,http identity views) \
+QUICK := tests/agent tests/fuzz tests/schemas tests/scheduler $(addprefix tests/portal/,http identity views) \
   tests/reconciler/*.py $(addprefix tests/reconciler/,accounts acting approvals deciding documents gpr_objects health \
   lifecycle model planning pulls status timekeeping)
 
