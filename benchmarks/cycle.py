@@ -21,224 +21,36 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from functools import cache as remembered
 from pathlib import Path
 from typing import Any
 
-from benchmarks.repositories import ENVIRONMENT, data, git
+from benchmarks.large_fleet import (
+    PER_SLICE,
+    burst,
+    close,
+    file_one,
+    longer,
+    make,
+    push,
+    settings_of,
+)
+from benchmarks.repositories import ENVIRONMENT, git
 from reconciler import loop
 from reconciler.committer import Committer
 from reconciler.compose import controller
 from reconciler.documents.in_force import Desired
 from reconciler.loop import Reconciler
 from reconciler.processes.compiled_engine import make_ready
-from reconciler.settings import Settings
 from reconciler.status.branch import StatusBranch
-from reconciler.status.render import request_file, request_path
-from reconciler.store.git.git_store import GitStore
-from reconciler.store.store_port import Person
 from scheduler.kernel import cache
-from schemas.documents.gpr import GPR, RequestSpec, resolve
 from schemas.reading.collector import heap_settled
-from schemas.reading.reader import read_document
-from schemas.reading.yaml_text import dump
-from schemas.rules.view import gpr_path
-from schemas.status.gpr_status import Assignment, Check, Cost, GPRStatus, Phase
+from schemas.status.gpr_status import Phase
 
-NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
-PER_SLICE = 100
-WAITING = 10
-"""Waiting requests per slice."""
-NODES = 250
-"""Nodes of each of the two pools of each of the two clusters."""
-OVER = (Phase.COMPLETED, Phase.COMPLETED, Phase.COMPLETED, Phase.CANCELLED, Phase.FAILED)
-ADA = Person("Ada", "ada@example.com")
-_COMMITTER = b"committer Ada <ada@example.com> 1767225600 +0000\n"
 PHASES = ("fetch", "read", "observe", "fold", "decide", "render", "commit", "act", "other")
 SECOND = timedelta(seconds=1)
-
-
-# -- the repository --------------------------------------------------------------------------------------------------
-
-
-def make(folder: Path, manifests: int) -> None:
-    """A bare repository with that many requests, run by the real controller until nothing changes."""
-    repo = folder / "fleet.git"
-    repo.mkdir(parents=True)
-    git(repo, "init", "--quiet", "--bare", "--initial-branch=main")
-    git(repo, "config", "gc.auto", "0")
-    stream = b"".join(_commit("refs/heads/main", "The fleet", _files(manifests)))
-    git(repo, "fast-import", "--quiet", "--done", given=stream)
-    store = GitStore(str(repo), folder / "mirror")
-    settings = _settings(folder)
-    store.fetch(["main"])
-    branch = StatusBranch(store, settings, "history")
-    branch.take_over(NOW)
-    store.close()
-    message = git(repo, "log", "-1", "--format=%B", "egs/status").decode().strip()
-    main = git(repo, "rev-parse", "main").decode().strip()
-    stream = b"".join(_commit("refs/heads/egs/status", f"{message}\nIntent: {main}\n", _statuses(manifests)))
-    git(repo, "fast-import", "--quiet", "--done", "--force", given=stream)
-    acting, now = controller(settings), NOW + timedelta(minutes=1)
-    for _ in range(100):  # it plans, publishes and hands nodes over
-        done = acting.cycle(now)
-        now = max(now + SECOND, min(done.wake, now + timedelta(seconds=30)))
-        is_quiet = not done.changed and not done.acted and done.pushed == "Unchanged"
-        if is_quiet and now > NOW + timedelta(minutes=5):
-            break
-    _close(acting)
-
-
-def _close(acting: Reconciler) -> None:
-    """Close its mirror, so that another controller can use it."""
-    acting._ports.store.close()
-
-
-def _settings(folder: Path) -> Settings:
-    return Settings(repo=str(folder / "fleet.git"), state=folder / "state", pushes_per_minute=None)
-
-
-def _commit(ref: str, message: str, files: Iterator[tuple[str, bytes]]) -> Iterator[bytes]:
-    yield f"commit {ref}\n".encode() + _COMMITTER + data(message.encode())
-    for path, content in files:
-        yield f"M 100644 inline {path}\n".encode() + data(content)
-    yield b"done\n"
-
-
-def _files(manifests: int) -> Iterator[tuple[str, bytes]]:
-    yield "project.yaml", _document("Project", "default", {"admins": [{"email": ADA.email}]})
-    for cluster in ("east", "west"):
-        yield f"clusters/{cluster}.yaml", _cluster(cluster)
-    for number in range(manifests):
-        slice_, name = slice_and_name(number)
-        if number % PER_SLICE == 0:
-            spec = {"members": [{"email": f"bo-{slice_}@example.com"}], "namespaces": [slice_]}
-            spec |= {"clusters": ["east", "west"], "quota": {"gpus": 32}}
-            yield f"slices/{slice_}/slice.yaml", _document("Slice", slice_, spec)
-        yield gpr_path(slice_, name), request(number)
-
-
-def slice_and_name(number: int) -> tuple[str, str]:
-    """Of the numbered request."""
-    return f"s{number // PER_SLICE:04d}", f"g{number:06d}"
-
-
-def request(number: int, priority: int = 0) -> bytes:
-    """The file of the numbered request, about 500 bytes; priority 0: its own."""
-    return _named(_request(number % 420, priority), number)
-
-
-def _named(text: bytes, number: int) -> bytes:
-    """What was made for the slice s0000 and the name g000000, for this number."""
-    slice_, name = slice_and_name(number)
-    return text.replace(b"s0000", slice_.encode()).replace(b"g000000", name.encode())
-
-
-@remembered
-def _request(kind: int, priority: int) -> bytes:
-    spec: dict[str, object] = {
-        "slice": "s0000",
-        "displayName": "Fine-tune g000000, the second try with a longer warm-up",
-        "nodes": 1 + kind % 7 % 4,
-        "gpusPerNode": 8,
-        "gpuShape": "H100-80GB",
-        "memoryPerGpu": 80,
-        "duration": f"0d{1 + kind % 12}h{kind % 60}m",
-        "priority": priority or 50 + kind % 150,
-        "preemptible": True,
-        "network": {"rdma": False, "secondary": False},
-        "model": {"name": "llama-3-8b", "framework": "pytorch", "parameters": {"lora": "true", "rank": "16"}},
-    }
-    return _document("GPR", "g000000", spec)
-
-
-def _statuses(manifests: int) -> Iterator[tuple[str, bytes]]:
-    for number in range(manifests):
-        if number % PER_SLICE < PER_SLICE - WAITING:
-            path = request_path("/".join(slice_and_name(number)))
-            yield path, _named(_status(number % 420, OVER[number % len(OVER)]), number)
-
-
-@remembered
-def _status(kind: int, phase: Phase) -> bytes:
-    filed = read_document(gpr_path("s0000", "g000000"), _request(kind, 0))
-    assert isinstance(filed, GPR)
-    spec = resolve(filed.spec, None)
-    assert isinstance(spec, RequestSpec)
-    start = NOW - timedelta(days=3)
-    nodes = tuple(f"a-{i + 1}" for i in range(spec.nodes))
-    checks = tuple(
-        Check(stage="pre", node=node, name=name, passed=True, value="ok", at=start)
-        for node in nodes
-        for name in ("gpus", "memory")
-    )
-    status = GPRStatus(
-        phase=phase,
-        uid="gpr-g000000-0000",
-        filed_at=start - timedelta(hours=2),
-        estimated_start_time=start,
-        estimated_end_time=start + spec.duration,
-        assignment=Assignment(cluster="east", pool="a", nodes=nodes),
-        held_from=start - timedelta(minutes=2),
-        start_time=start,
-        end_time=start + spec.duration,
-        released_at=start + spec.duration,
-        checks=checks,
-        cost=Cost(amount=20.0, currency="USD", gpu_hours=8.0),
-        accepted_spec=spec,
-        spec_digest=spec.digest(300),
-    )
-    return request_file("s0000/g000000", status)
-
-
-def _document(kind: str, name: str, spec: dict[str, object]) -> bytes:
-    head = {"apiVersion": "egs.dev/v1alpha1", "kind": kind, "metadata": {"name": name}}
-    return dump({**head, "spec": spec}).encode()
-
-
-def file_one(repo: Path, slice_: int, run: int) -> None:
-    """One person's merge: a new request of one slice, in the middle of its slice's ranks."""
-    name = f"new-{run}-{slice_}"
-    content = request(slice_ * PER_SLICE, 101).replace(f"g{slice_ * PER_SLICE:06d}".encode(), name.encode())
-    push(repo, {gpr_path(f"s{slice_:04d}", name): content})
-
-
-def push(repo: Path, files: Mapping[str, bytes]) -> None:
-    """Somebody's commit on main."""
-    stream = b"commit refs/heads/main\n" + _COMMITTER + data(b"Change files") + b"from refs/heads/main^0\n"
-    for path, content in files.items():
-        stream += f"M 100644 inline {path}\n".encode() + data(content)
-    git(repo, "fast-import", "--quiet", "--done", given=stream + b"done\n")
-
-
-def longer(running: Iterable[str]) -> dict[str, bytes]:
-    """The files of these requests, which ask for an hour more: others are promised their nodes."""
-    found = {}
-    for key in running:
-        slice_, name = key.split("/")
-        content = request(int(name[1:])).replace(b"spec:\n", b"spec:\n  extend: 0d1h0m\n")
-        found[gpr_path(slice_, name)] = content
-    return found
-
-
-def burst() -> dict[str, bytes]:
-    """One of the clusters for those alone who wait long, with fewer GPU-hours than they ask for."""
-    return {"clusters/west.yaml": _cluster("west", burst={"after": "0d0h10m", "gpuHoursPerMonth": 60_000})}
-
-
-def _cluster(name: str, **more: object) -> bytes:
-    pools = [
-        {"name": name, "gpuShape": "H100-80GB", "gpusPerNode": 8, "memoryPerGpu": 80, "nodes": NODES}
-        for name in ("a", "b")
-    ]
-    spec = {"driver": "embedded", "mode": "manage", "pricePerGpuHour": 2.5, "pools": pools, **more}
-    return _document("Cluster", name, spec)
-
-
-# -- the figures -----------------------------------------------------------------------------------------------------
 
 
 class Clock:
@@ -303,7 +115,7 @@ def cycle(acting: Reconciler, clock: Clock, now: datetime) -> tuple[float, dict[
 
 def measure(folder: Path, runs: int, slices: int, profile: bool) -> None:
     """Quiet cycles, and cycles after a push."""
-    clock, acting = watched(), controller(_settings(folder))
+    clock, acting = watched(), controller(settings_of(folder))
     begun = time.perf_counter()
     now = _last(folder) + timedelta(minutes=1)
     first = acting.cycle(now)
@@ -340,7 +152,7 @@ def measure(folder: Path, runs: int, slices: int, profile: bool) -> None:
         quiet = [cycle(acting, clock, now + i * SECOND) for i in range(1, runs + 1)]
         _print(f"nothing changed, {what}", quiet, "Unchanged")
         now += (runs + 1) * SECOND
-    _close(acting)
+    close(acting)
     if profile:
         profiler.dump_stats("cycle.prof")
     assert settled[2] == "Unchanged", settled
@@ -364,9 +176,9 @@ import sys, time
 from datetime import datetime
 from pathlib import Path
 begun = time.perf_counter()
-from benchmarks.cycle import _settings
+from benchmarks.large_fleet import settings_of
 from reconciler.compose import controller
-acting = controller(_settings(Path(sys.argv[1])))
+acting = controller(settings_of(Path(sys.argv[1])))
 done = acting.cycle(datetime.fromisoformat(sys.argv[2]))
 print(f"{time.perf_counter() - begun:.3f} {done.pushed}")
 """

@@ -164,9 +164,7 @@ def main() -> None:
     parser.add_argument("trace", type=Path, help="philly_jobs.csv.gz")
     parser.add_argument("--requests", type=int, default=8000)
     parser.add_argument("--skip", type=int, default=SKIP)
-    parser.add_argument(
-        "--every", type=int, default=8, help="make a forecast for one in so many waiting requests"
-    )
+    parser.add_argument("--every", type=int, default=8, help="forecast every N-th waiting request")
     parser.add_argument("--load", type=float, default=1.3, help="reserved node-hours over those there are")
     parser.add_argument("--bands", choices=("three", "one"), default="three")
     parser.add_argument("--seed", type=int, default=1)

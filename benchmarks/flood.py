@@ -22,7 +22,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from threading import Event
 
-from benchmarks import cycle
+from benchmarks import large_fleet
 from benchmarks.repositories import data, git
 from reconciler.clock import SystemClock, monotonic_s
 from reconciler.clusters.simulated.embedded import EmbeddedCluster
@@ -84,13 +84,13 @@ def fleet(repo: Path, given: argparse.Namespace) -> None:
     repo.mkdir(parents=True)
     git(repo, "init", "--quiet", "--bare", "--initial-branch=main")
     git(repo, "config", "gc.auto", "0")
-    files = [f for f in cycle._files(given.slices * cycle.PER_SLICE) if "/gprs/" not in f[0]]
+    files = [f for f in large_fleet.files(given.slices * large_fleet.PER_SLICE) if "/gprs/" not in f[0]]
     for number in range(RUNNING):
         name = f"ends{number:02d}"
         spec = {"members": [{"email": "bo@example.com"}], "namespaces": [name], "clusters": ["east"]}
-        files.append((f"slices/{name}/slice.yaml", cycle._document("Slice", name, spec)))
+        files.append((f"slices/{name}/slice.yaml", large_fleet.document("Slice", name, spec)))
     files += ending(SystemClock().now() + timedelta(seconds=BEGIN_S), given.minutes)
-    stream = b"".join(cycle._commit("refs/heads/main", "The fleet", iter(files)))
+    stream = b"".join(large_fleet.commit("refs/heads/main", "The fleet", iter(files)))
     git(repo, "fast-import", "--quiet", "--done", given=stream)
 
 
@@ -100,7 +100,7 @@ def ending(begin: datetime, minutes: int) -> Iterator[tuple[str, bytes]]:
         name, at = f"ends{number % RUNNING:02d}", begin + timedelta(seconds=number * 60 / RUNNING)
         wish = {"slice": name, "nodes": 1, "duration": "0d0h1m", "priority": 150, "gpuShape": "H100-80GB"}
         spec = {**wish, "gpusPerNode": 8, "memoryPerGpu": 80, "notBefore": f"{at:%Y-%m-%dT%H:%M:%SZ}"}
-        yield gpr_path(name, f"r{number:04d}"), cycle._document("GPR", f"r{number:04d}", spec)
+        yield gpr_path(name, f"r{number:04d}"), large_fleet.document("GPR", f"r{number:04d}", spec)
 
 
 class Answered:
@@ -141,7 +141,7 @@ def measure(folder: Path, given: argparse.Namespace, pushes: Pushes, trust: Trus
         load = os.getloadavg()[0]
         print(f"{what}: {took_s:.1f} s until answered; {ends.told()}; load average {load:.1f}", flush=True)
     waking.stop(600)
-    cycle._close(acting)
+    large_fleet.close(acting)
 
 
 def unknown(folder: Path) -> Trust:
@@ -166,15 +166,15 @@ def main() -> None:
     options.add_argument("--plain", action="store_true", help="without the compiled engine")
     given = options.parse_args()
     logging.disable(logging.WARNING)
-    cycle.NODES, cycle.PER_SLICE = given.nodes, -(-given.requests // given.slices)
+    large_fleet.NODES, large_fleet.PER_SLICE = given.nodes, -(-given.requests // given.slices)
     if given.plain:
         cache.is_installed = lambda: False
     else:
         make_ready()
-    requests = (f for f in cycle._files(given.requests) if "/gprs/" in f[0])
-    above = cycle._named(cycle._request(3, 299), cycle.PER_SLICE)
-    first = (cycle.slice_and_name(cycle.PER_SLICE)[0], "above")
-    one = [(gpr_path(*first), above.replace(b"g%06d" % cycle.PER_SLICE, b"above"))]
+    requests = (f for f in large_fleet.files(given.requests) if "/gprs/" in f[0])
+    above = large_fleet.named(large_fleet.request_of(3, 299), large_fleet.PER_SLICE)
+    first = (large_fleet.slice_and_name(large_fleet.PER_SLICE)[0], "above")
+    one = [(gpr_path(*first), above.replace(b"g%06d" % large_fleet.PER_SLICE, b"above"))]
     requested = {f"{given.requests} requests": requests, "one request above them": iter(one)}
     many = {f"{given.files} files": (notes(number) for number in range(given.files))}
     with tempfile.TemporaryDirectory() as scratch:
@@ -186,7 +186,9 @@ def main() -> None:
 
 def notes(number: int) -> tuple[str, bytes]:
     """A request without an authorised author."""
-    return gpr_path("s0000", f"held{number:06d}"), cycle.request(number).replace(b"g%06d" % number, b"held")
+    return gpr_path("s0000", f"held{number:06d}"), large_fleet.request(number).replace(
+        b"g%06d" % number, b"held"
+    )
 
 
 if __name__ == "__main__":

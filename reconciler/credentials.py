@@ -18,9 +18,7 @@ IN_FOLDER = {
     "ssh_key": "ssh-privatekey",
     "known_hosts": "known_hosts",
 }
-"""File names in the folder: those of Kubernetes' own Secret types, so that such a Secret can be mounted as it
-is.
-"""
+"""File names in the folder: those of Kubernetes' own Secret types, so that such a Secret can be mounted as it is."""
 
 VARIABLES = {
     "folder": "EGS_GIT_CREDENTIALS",

@@ -64,9 +64,7 @@ class Committed:
         *,
         believes: Believes | None = None,
     ) -> None:
-        """`believes` recognises controllers' commits by their signatures; None: every commit with a stamp
-        counts.
-        """
+        """`believes` recognises controllers' commits by their signatures; None: every commit with a stamp counts."""
         self._store, self._cache, self._settings = store, cache, settings
         self._branch = StatusBranch(store, settings, writer, believes)
         self._desired = Desired(store, cache)

@@ -75,9 +75,7 @@ class Settings:
     """A superseded controller takes over when a committed start or end is this late."""
 
     pause: timedelta = timedelta(seconds=10)
-    """Data older than this is fetched and observed again before it is acted on: another controller may lead
-    by now.
-    """
+    """Data older than this is fetched and observed again before it is acted on: another controller may lead by now."""
 
     clock_tolerance: timedelta = timedelta(minutes=1)
     """Tolerated difference between clocks: below it, no start or end is later than what counts as on time."""

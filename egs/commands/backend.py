@@ -153,7 +153,7 @@ class Backend(Protocol):
         """Make a key and give its text, of a trial the manifest; `about`: role, slices, email, expires, description."""
 
     def revoke_key(self, name: str) -> None:
-        """Make a key open nothing any more."""
+        """Revoke a key."""
 
     def kubeconfig(self, slice_: str, cluster: str, access: Access) -> str:
         """A kubeconfig of a slice's namespaces in a cluster; those the caller got before end."""

@@ -84,7 +84,7 @@ def remove_member(name: str, mail: str) -> None:
     }
     changed = {field: rest for field, rest in people.items() if rest != found[field]}
     if not changed:
-        raise not_allowed(f"{mail} is no member of slice {name}; nothing is changed", "NotFound")
+        raise not_allowed(f"{mail} is not a member of slice {name}; nothing to change", "NotFound")
     _edited(name, changed, f"Remove {mail} from slice {name}")
 
 
@@ -126,7 +126,7 @@ def decide(request: str, decision: Decision) -> None:
 
 
 def _asked(request: str, shown: dict[str, Any]) -> str:
-    """What the word is about, in a sentence."""
+    """What the decision is about, in a sentence."""
     size = f"{shown['numberOfGPUNodes']} x {shown['numberOfGPUs']} GPUs"
     shapes = ", ".join(shown["gpuShapes"]) or "any shape"
     where = ", ".join(shown["preferredClusters"]) or "any cluster"
@@ -188,7 +188,7 @@ def last_day(expires: str) -> str:
 
 
 def revoke_key(name: str) -> None:
-    """Make it open nothing any more."""
+    """Revoke it."""
     report(f"Revoke API key {name}", asking.send("DELETE", "api-key", {"name": name})["change"])
 
 

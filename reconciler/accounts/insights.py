@@ -28,8 +28,7 @@ EMPTY = Insights(metadata=Metadata(name="insights"))
 KEPT_DAYS = 14
 """Days of rows to learn from."""
 MOST_ROWS = 3000
-"""Rows of one day; about 150 bytes each, so a file stays under 1 MB. Beyond it the day's oldest are dropped.
-"""
+"""Rows of one day; about 150 bytes each, so a file stays under 1 MB. Beyond it the day's oldest are dropped."""
 MOST_LEARNT = 5000
 """Rows to learn from, the newest."""
 ROLLED_DAYS = 92
@@ -150,9 +149,7 @@ def time_used(status: GPRStatus, at: datetime) -> timedelta | None:
 
 
 def _first_start(status: GPRStatus) -> int | None:
-    """Its wait before the first start, added to its filing time, if it was requeued since; None: it never
-    ran.
-    """
+    """Its wait before the first start, added to its filing time, if it was requeued since; None: it never ran."""
     if status.start_time is not None and status.assignment is not None and not status.served:
         return seconds(status.start_time)
     return None if status.waited_s is None else seconds(status.filed_at) + status.waited_s

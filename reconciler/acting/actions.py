@@ -188,9 +188,7 @@ def _is_late(status: GPRStatus, now: datetime, tolerance: timedelta) -> bool:
 
 
 def _until_its_end(node: NodeView, add: Action, spec: ClusterSpec, now: datetime) -> Iterator[Action]:
-    """Notice before the end of a lease; after a change of the end the node is added again, which cancels the
-    notice.
-    """
+    """Notice before the end of a lease; after a change of the end the node is added again, which cancels the notice."""
     assert add.lease is not None
     assert node.lease is not None
     in_notice = now >= add.lease.end - spec.notice

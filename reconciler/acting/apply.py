@@ -47,8 +47,7 @@ SLOW_S = 2.0
 MOST_AT_ONCE = 16
 """Clusters called in parallel."""
 IN_PROCESS = ""
-"""Stands for all clusters without a server of their own, called one after the other by the caller's thread.
-"""
+"""Stands for all clusters without a server of their own, called one after the other by the caller's thread."""
 CheckKey = tuple[str, str, Stage]
 
 

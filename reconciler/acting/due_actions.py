@@ -41,8 +41,7 @@ from schemas.status.gpr_status import GPRStatus, Phase
 log = logging.getLogger(__name__)
 
 BUSY = timedelta(seconds=1)
-"""A cycle longer than this gets rounds beside it; a round that acted is followed by another after this time.
-"""
+"""A cycle longer than this gets rounds beside it; a round that acted is followed by another after this time."""
 LOOK = timedelta(seconds=5)
 """Interval without scheduled actions: an unreachable cluster may answer again."""
 Checks = Mapping[CheckKey, Busy | tuple[CheckResult, ...]]
@@ -58,9 +57,7 @@ class Held:
 
 
 class Hands:
-    """The rounds beside one controller's cycles. The loop calls everything but `round`, which another thread
-    calls.
-    """
+    """The rounds beside one controller's cycles. The loop calls everything but `round`, which another thread calls."""
 
     def __init__(
         self,
@@ -70,9 +67,7 @@ class Hands:
         may_act: Callable[[], bool] = lambda: True,
         clock: Timepiece | None = None,
     ) -> None:
-        """`failures` and `drivers` are the loop's; `may_act` asks the election; `clock` reveals pauses and
-        jumps.
-        """
+        """`failures` and `drivers` are the loop's; `may_act` asks the election; `clock` reveals pauses and jumps."""
         self.mine = Lock()
         """Held while using clusters."""
         self._settings, self._failures, self._open, self._may_act = settings, failures, drivers, may_act
@@ -115,9 +110,7 @@ class Hands:
         self._drivers = {name: one for name, one in drivers.items() if not isinstance(one, PullCluster)}
 
     def keep(self, wanted: Wanted | None, facts: Facts, stamp: Stamp) -> None:
-        """From now on these facts are carried out: they are committed, for the documents `wanted` (None:
-        unknown).
-        """
+        """From now on these facts are carried out: they are committed, for the documents `wanted` (None: unknown)."""
         if wanted is None:
             self.rest()
         elif not (len(self._given) == 1 and self._given[0].facts is facts):

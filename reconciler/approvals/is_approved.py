@@ -47,9 +47,7 @@ class Consent:
 def approval_outcome(
     key: str, status: GPRStatus, context: Context, more: tuple[str, ...] = ()
 ) -> RequestOutcome:
-    """Moves a waiting request between PendingApproval, Queued and Rejected; `more`: further reasons for an
-    approval.
-    """
+    """Moves a waiting request between PendingApproval, Queued and Rejected; `more`: further reasons for an approval."""
     if status.phase not in WAITING or status.accepted_spec.slice not in context.wanted.slices:
         return RequestOutcome(status)
     decisions = standing_decisions(key, status, context)
@@ -100,9 +98,7 @@ def _carried(status: GPRStatus) -> tuple[str, ...]:
 
 
 def _bound_anew(status: GPRStatus, context: Context) -> GPRStatus:
-    """With the digest that approvals need under the present policy, which says which priorities they are
-    bound to.
-    """
+    """With the digest that approvals need under the present policy, which says which priorities they are bound to."""
     spec, wanted = status.accepted_spec, context.wanted
     digest = spec.digest(free_priority(wanted.slices[spec.slice], wanted.project))
     return status if digest == status.spec_digest else status.edited(spec_digest=digest)

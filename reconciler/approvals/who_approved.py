@@ -43,9 +43,7 @@ log = logging.getLogger(__name__)
 LONGEST = timedelta(days=366)
 """A signed approval that ends later does not count: used approvals must not be remembered forever."""
 MOST_CHECKS = 200
-"""Signatures checked in one cycle; the rest wait for the next, so that a flood of them cannot block the
-controller.
-"""
+"""Signatures checked in one cycle; the rest wait for the next, so that a flood of them cannot block the controller."""
 
 Decisions = Mapping[str, tuple[ApprovalDecision, ...]]
 IgnoredDecisions = Mapping[str, tuple[str, ...]]
@@ -145,9 +143,8 @@ class DecisionReader:
         self._keyring = keyring
         self._verifier = verifier
         self._reviews = reviews
-        self._checked: dict[
-            tuple[str, bytes, str], str | None
-        ] = {}  # keys by namespace, message and signature
+        # Keys by namespace, message and signature.
+        self._checked: dict[tuple[str, bytes, str], str | None] = {}
         self._used: set[tuple[str, bytes, str]] = set()
         self._checks = 0
         self._content = Content(store)
@@ -158,9 +155,8 @@ class DecisionReader:
         """The documents with all approvals that count now; the same object if nothing changed."""
         if self._level != "none":
             return self._same(wanted, *self._all(wanted, facts, now))
-        return self._same(
-            wanted, self._in_files.of("", lambda: file_decisions(wanted), same=(wanted.approvals,)), {}
-        )
+        decisions = self._in_files.of("", partial(file_decisions, wanted), same=(wanted.approvals,))
+        return self._same(wanted, decisions, {})
 
     def _same(self, wanted: Wanted, decisions: Decisions, ignored: IgnoredDecisions) -> Wanted:
         with_decisions = partial(replace, wanted, decisions=decisions, ignored_decisions=ignored)
@@ -183,17 +179,17 @@ class DecisionReader:
             found = [self._counted(said, about, facts) for said in self._said(about, authority)]
             if heard := tuple(said for said in found if isinstance(said, ApprovalDecision)):
                 decisions[key] = heard
-            if doubted := tuple(
-                dict.fromkeys(said.sentence for said in found if isinstance(said, IgnoredDecision))
+            if sentences := dict.fromkeys(
+                said.sentence for said in found if isinstance(said, IgnoredDecision)
             ):
-                ignored[key] = doubted
+                ignored[key] = tuple(sentences)
         self._checked = {made: by for made, by in self._checked.items() if made in self._used}
         return decisions, ignored
 
     def _said(self, about: _About, authority: Authority) -> Iterator[_Found]:
         for approval in about.wanted.approvals.get(about.key, ()):
             yield from self._filed(approval, about, authority)
-        if not _awaits_a_word(about):
+        if not _needs_approval(about):
             return
         if self._level in {"signature", "both"}:
             yield from self._merged(about, authority)
@@ -384,7 +380,7 @@ def _unfit(approval: Approval, now: datetime) -> str | None:
     return None
 
 
-def _awaits_a_word(about: _About) -> bool:
+def _needs_approval(about: _About) -> bool:
     """True if, as far as is known, the request needs an approval: only then the forge is queried."""
     filed, status, project = about.wanted.filed.get(about.key), about.status, about.wanted.project
     spec = None if filed is None else filed.spec

@@ -95,9 +95,7 @@ def _go_on_without_origin(source: Source) -> None:
 
 
 class _Signer:
-    """Signs the approval; the same content is signed only once, because each signature may ask for a
-    passphrase.
-    """
+    """Signs the approval; the same content is signed only once, because each signature may ask for a passphrase."""
 
     def __init__(self, key: PersonKey | None) -> None:
         self.key = key

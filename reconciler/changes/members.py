@@ -1,6 +1,4 @@
-"""`egs slice members …`: a slice's people with their keys and accounts; each command changes one entry of one
-list.
-"""
+"""`egs slice members …`: a slice's people with their keys and accounts; each command changes one entry of one list."""
 
 from __future__ import annotations
 

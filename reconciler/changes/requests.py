@@ -164,9 +164,7 @@ def cancel(means: Means, key: str, now: str | None) -> None:
 
 
 def release(means: Means, key: str) -> None:
-    """Ends a request in any phase with `earlyRelease` in its file, which is restored if it is missing or
-    broken.
-    """
+    """Ends a request in any phase with `earlyRelease` in its file, which is restored if it is missing or broken."""
 
     def build(state: State, base: str) -> Change:
         there = existing(source, state, base, key)

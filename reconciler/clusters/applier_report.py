@@ -274,9 +274,7 @@ def is_ours(path: str) -> bool:
 
 
 def rows_of(path: str, data: bytes) -> Any:
-    """The content of one file: the rows of a folder, or the mapping of the head. Raises Fault
-    `ClusterReportBroken`.
-    """
+    """The content of one file: the rows of a folder, or the mapping of the head. Raises Fault `ClusterReportBroken`."""
     try:
         content = load(data, FILE_BYTES)
         if path == HEAD:

@@ -105,8 +105,7 @@ def decide(
     _say_why_unplaced(requests, world, planned, context)
     requests = with_first_come(requests, folded.anew, world, wanted.project.scheduling)
     due = due_starts(world, planned, settings)
-    # Evictions are decided in the same commit as the start they make possible, else the next cycle would see
-    # no need.
+    # Evictions are decided in the same commit as the start they make possible, else the next cycle would see no need.
     if due or later or made.preemptions or worth_publishing(world, planned):
         _publish(requests, world, planned)
         with_forecasts(folded.facts, requests, world, planned)

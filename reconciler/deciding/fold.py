@@ -202,9 +202,7 @@ def _unmanaged(facts: Facts, wanted: Wanted, seen: Seen) -> dict[str, tuple[Unma
 
 
 def _with_held_deletions(facts: Facts, wanted: Wanted, now: datetime, gather: _Gather) -> tuple[Wanted, str]:
-    """More files were deleted at once than the project allows: no request is cancelled until an admin
-    confirms.
-    """
+    """More files were deleted at once than the project allows: no request is cancelled until an admin confirms."""
     held, digest = deletions_to_hold(facts, wanted)
     if not held:
         return wanted, ""

@@ -104,9 +104,7 @@ def preview(
 def _judged(
     key: str, filed: Filed | None, old: GPRStatus | None, among: tuple[Context, Collection[str]]
 ) -> GPRStatus | None:
-    """The record after its file and approvals are processed; `among`: the context, and slices that are
-    limited.
-    """
+    """The record after its file and approvals are processed; `among`: the context, and slices that are limited."""
     context, bounded = among
     status = file_outcome(key, filed, old, context).status
     if status is None or status.accepted_spec.slice in bounded:

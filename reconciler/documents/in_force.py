@@ -52,8 +52,7 @@ PROJECT = "project.yaml"
 ONLY_AS_IT_IS = (Approval, ApiKey, Profile, GPRTemplateBinding)
 """Kinds that are never kept in an older version than main's: above all a revoked key."""
 QUEUES_ANYWAY = frozenset({"FitsNowhere", "UnknownShape"})
-"""Errors that a change of the fleet can fix: the request queues without an estimate and says what would fit.
-"""
+"""Errors that a change of the fleet can fix: the request queues without an estimate and says what would fit."""
 
 NOTHING: Mapping[str, Provenance] = {}
 
@@ -108,8 +107,7 @@ class Desired:
         other = Desired(self._store, self._cache)
         other._repository = self._repository.copy()
         other._entries, other._unread, other._overlay = self._entries, self._unread, self._overlay
-        # A request's filing follows from its file, template and problems: requests that differ are filed
-        # again.
+        # A request's filing follows from its file, template and problems: requests that differ are filed again.
         other._at, other._filed, other._errors = self._at, self._filed, self._errors
         other._templates = self._templates
         other._changed = set(self._repository.others)
@@ -128,9 +126,7 @@ class Desired:
         return around.note(entry) if is_quiet(path, self._repository) else None
 
     def read_ahead(self, commit: str, trust: TrustRecord | None = None) -> bool:
-        """Reads a portion of what an `update` to this commit needs; True: there is more. Nothing is in force
-        yet.
-        """
+        """Reads a portion of what an `update` to this commit needs; True: there is more. Nothing is in force yet."""
         if self._at in (None, commit):
             return False
         found, holds = self._ahead.changes(self._at, commit), () if trust is None else trust.held

@@ -127,9 +127,7 @@ def _removed(text: str, mapping: MappingNode, pair: tuple[Node, Node]) -> _Cut |
 
 
 def last_character(text: str, node: Node) -> int:
-    """The position of a value's last character; YAML's end mark of a block is after the comments that follow
-    it.
-    """
+    """The position of a value's last character; YAML's end mark of a block is after the comments that follow it."""
     if isinstance(node, ScalarNode) or getattr(node, "flow_style", False) or not node.value:
         end = int(node.end_mark.index)
         return len(text[:end].rstrip()) if isinstance(node, ScalarNode) and node.style in ("|", ">") else end

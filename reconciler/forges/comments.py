@@ -31,9 +31,7 @@ class Said:
 
 @dataclass(slots=True)
 class Posted:
-    """What this process knows to be on the forge; the oldest entries are dropped, and looked up again if
-    needed.
-    """
+    """What this process knows to be on the forge; the oldest entries are dropped, and looked up again if needed."""
 
     statuses: OrderedDict[tuple[str, str], Said] = field(default_factory=OrderedDict)  # by commit, context
 

@@ -44,9 +44,7 @@ PAGE = 100
 MOST_PAGES = 30
 REDIRECTS = 3
 KEPT_BYTES = 64 << 20
-"""Total size of cached answers with an ETag, for conditional requests. A page of a hundred pull requests has
-2 MB.
-"""
+"""Total size of cached answers with an ETag, for conditional requests. A page of a hundred pull requests has 2 MB."""
 LONGEST_PAUSE = timedelta(hours=1)
 """Upper limit for a pause requested by a forge."""
 SHORTEST_PAUSE = timedelta(seconds=30)

@@ -49,9 +49,7 @@ class Pull:
     """Ref of `head` in the base repository, also for forks: refs/pull/7/head."""
     merge_commit: str = ""  # its commit on the base branch, according to the forge
     merged_by: Account | None = None
-    """Who merged it as it is; None also for an automatic merge requested before a later push, or a merge by a
-    bot.
-    """
+    """Who merged it as it is; None also for an automatic merge requested before a later push, or a merge by a bot."""
     last_pusher: Account | None = None
     """Who pushed `head`; None: the forge does not say, or it was not queried (`open_pulls` does not)."""
 

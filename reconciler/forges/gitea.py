@@ -75,15 +75,12 @@ class Gitea:
             return None
         merger: Account | None = _account(pull.row("merged_by"))
         if self._may_detect_merges():
-            # The record then names the author of a pushed commit, chosen by the pusher; the real pusher is
-            # unknown.
+            # The record then names the author of a pushed commit, chosen by the pusher; the real pusher is unknown.
             merger = self.pusher_of(pull.row("base").text("ref"), pull.oid("merge_commit_sha"))
         return None if merger is None or _was_pushed_unseen(timeline, merger) else merger
 
     def _may_detect_merges(self) -> bool:
-        """True if a push may count as a merge there, or if the server is too old to say
-        (go-gitea/gitea#36581).
-        """
+        """True if a push may count as a merge there, or if the server is too old to say (go-gitea/gitea#36581)."""
         repository = self._api.the_row(self._repository)
         return not repository.has("autodetect_manual_merge") or repository.flag("autodetect_manual_merge")
 
@@ -94,9 +91,7 @@ class Gitea:
         ]
 
     def _last_pusher(self, pull: Row, timeline: Sequence[Row]) -> Account | None:
-        """Who pushed its head: from the timeline, or from the activity if there was no push since it was
-        opened.
-        """
+        """Who pushed its head: from the timeline, or from the activity if there was no push since it was opened."""
         head = pull.row("head")
         pushes = [row for row in timeline if row.text("type") == "pull_push"]
         if pushes:

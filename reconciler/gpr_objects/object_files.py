@@ -144,9 +144,7 @@ class Edit:
     author: Author
     origin: str
     behalf: str = ""
-    """Address of the person that admission vouches for; empty: none, so a judged main treats the author as
-    unknown.
-    """
+    """Address of the person that admission vouches for; empty: none, so a judged main treats the author as unknown."""
 
 
 @dataclass(frozen=True, slots=True)

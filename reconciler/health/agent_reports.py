@@ -104,9 +104,7 @@ class Reports:
         return found
 
     def _heed_keys(self, clusters: Mapping[str, ClusterSpec]) -> None:
-        """After a change of the trust folder a report still counts if its key does, and every branch is read
-        again.
-        """
+        """After a change of the trust folder a report still counts if its key does, and every branch is read again."""
         keys = None if self._machines is None else self._machines.keys()
         if self._machines is None or keys is self._keys or keys == self._keys:
             return

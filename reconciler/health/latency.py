@@ -1,6 +1,4 @@
-"""Whether the nodes of a running request still reach each other fast enough, by their clusters' measurements.
-Pure.
-"""
+"""Whether the nodes of a running request still reach each other fast enough, by their clusters' measurements. Pure."""
 
 from __future__ import annotations
 

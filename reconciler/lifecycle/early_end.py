@@ -67,9 +67,7 @@ def left_early(key: str, status: GPRStatus, context: Context) -> RequestOutcome 
 
 
 def _holds(status: GPRStatus, context: Context) -> bool:
-    """True if a cluster still shows one of its nodes; if only the commit was late, the nodes were released in
-    time.
-    """
+    """True if a cluster still shows one of its nodes; if only the commit was late, the nodes were released in time."""
     held = status.assignment
     leases = () if held is None else (context.seen.lease_of(held.cluster, node) for node in held.nodes)
     return any(lease is not None and lease.uid == status.uid for lease in leases)
@@ -105,9 +103,7 @@ def queues_again(status: GPRStatus) -> bool:
 
 
 def requeued(key: str, status: GPRStatus, context: Context) -> RequestOutcome:
-    """Its last node is clean: queued again with its costs counted; a stopped request waits until it is
-    started.
-    """
+    """Its last node is clean: queued again with its costs counted; a stopped request waits until it is started."""
     assert status.assignment is not None
     assert status.eviction is not None
     assert status.remaining is not None

@@ -145,9 +145,7 @@ def _waiting(key: str, status: GPRStatus, spec: RequestSpec, context: Context) -
 
 
 def _wants_sooner(was: datetime | None, wanted: datetime | None, now: datetime) -> bool:
-    """True if its `notBefore` was in the future and is earlier now: the time until then does not count as
-    waiting.
-    """
+    """True if its `notBefore` was in the future and is earlier now: the time until then does not count as waiting."""
     return was is not None and was > now and (wanted is None or wanted < was)
 
 

@@ -60,9 +60,7 @@ class FreeNodes:
         return nodes
 
     def move(self, key: str, start: datetime, end: datetime) -> bool:
-        """Moves a decided lease to another time; False, without a change, if its slice has another lease
-        then.
-        """
+        """Moves a decided lease to another time; False, without a change, if its slice has another lease then."""
         lease, begin, until = self._leases.get(key), seconds(start), seconds(end)
         if lease is None or any(
             other.slice == lease.slice and other.start < until and begin < other.end

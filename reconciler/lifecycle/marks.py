@@ -15,9 +15,7 @@ from schemas.status.gpr_status import GPRStatus, Mark
 def with_marks(
     key: str, status: GPRStatus, now: datetime, until: datetime | None = None
 ) -> tuple[GPRStatus, tuple[Event, ...]]:
-    """Reports each passed share of the lease once; passed by `until` (None: by `now`), however late this
-    runs.
-    """
+    """Reports each passed share of the lease once; passed by `until` (None: by `now`), however late this runs."""
     told: list[Event] = []
     if status.start_time is None or status.end_time is None:
         return status, ()

@@ -23,9 +23,7 @@ def says_so(status: GPRStatus) -> bool:
 
 
 def home_outcome(key: str, status: GPRStatus, context: Context) -> RequestOutcome:
-    """The request with the problems of its slice's namespaces; a cluster that cannot report them changes
-    nothing.
-    """
+    """The request with the problems of its slice's namespaces; a cluster that cannot report them changes nothing."""
     held = status.assignment
     if held is None or status.phase not in {Phase.PROVISIONING, Phase.PROVISIONED}:
         return RequestOutcome(without_condition(status, NOT_READY))

@@ -183,9 +183,7 @@ class ClusterView:
     workloads: tuple[WorkloadView, ...] = ()
     unmanaged: tuple[UnmanagedNode, ...] = ()
     served: frozenset[tuple[str, datetime]] = frozenset()
-    """Leases, by uid and start, that have had all their nodes: reported by another process that does the
-    work.
-    """
+    """Leases, by uid and start, that have had all their nodes: reported by another process that does the work."""
     sizes: Mapping[str, int] = field(default_factory=dict)
     """The last target size of each elastic pool."""
     clock: Heard | None = field(default=None, compare=False)
@@ -215,9 +213,7 @@ class ClusterDriver(Protocol):
         """Repairs the differences without a slice: nodes' marks, and objects of the cluster as a whole."""
 
     def ensure_slice(self, terms: SliceTerms, stamp: Stamp, now: datetime) -> Answer:
-        """Exactly these namespaces exist and belong to the slice, with all its objects; others only lose the
-        mark.
-        """
+        """Exactly these namespaces exist and belong to the slice, with all its objects; others only lose the mark."""
 
     def remove_slice(self, slice_: str, stamp: Stamp, now: datetime) -> Answer:
         """Removes all our objects of it; refused while it holds nodes. Busy while the cluster cleans up."""
@@ -258,9 +254,7 @@ class ClusterDriver(Protocol):
         """Sets the target size of the elastic pool; nodes come and go with a delay, those in `leaving` first."""
 
     def announce(self, notes: tuple[Note, ...], now: datetime) -> None:
-        """Shows notes to people who only look at the cluster. Each note appears once, however often it is
-        given.
-        """
+        """Shows notes to people who only look at the cluster. Each note appears once, however often it is given."""
 
     def close(self) -> None:
         """Closes the connection; no call follows."""

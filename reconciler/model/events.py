@@ -1,6 +1,4 @@
-"""The controller's events: a fixed list of reasons, each event reported once, in the commit that made it
-true.
-"""
+"""The controller's events: a fixed list of reasons, each event reported once, in the commit that made it true."""
 
 from __future__ import annotations
 

@@ -107,9 +107,7 @@ class ApprovalDecision:
 
 
 class Verifier(Protocol):
-    """Checks signatures. No network; may run `ssh-keygen` or `gpg` with a time limit for types other than
-    ed25519.
-    """
+    """Checks signatures. No network; may run `ssh-keygen` or `gpg` with a time limit for types other than ed25519."""
 
     def key_of(self, namespace: str, message: bytes, signature: str) -> str | None:
         """The key with this valid signature of `message`, as in `Voucher.key`; None for anything else.

@@ -108,9 +108,7 @@ class Wanted:
     pools: Mapping[PoolKey, Pool]  # as in the manifests, before health
     manifests: Mapping[str, ClusterSpec] = field(default_factory=dict)  # clusters as in their files
     found: Mapping[PoolKey, tuple[str, ...]] = field(default_factory=dict)
-    """Nodes found by pool selectors, included in `clusters` and `pools`; see
-    `reconciler.model.selected_nodes`.
-    """
+    """Nodes found by pool selectors, included in `clusters` and `pools`; see `reconciler.model.selected_nodes`."""
     workspaces: Mapping[str, Workspace] = field(default_factory=dict)  # by name
     decisions: Mapping[str, tuple[ApprovalDecision, ...]] = field(default_factory=dict)
     """Decisions on requests by identified authors, by slice/gpr; see `reconciler.approvals.who_approved`."""
@@ -133,14 +131,11 @@ class Outcomes:
     checks: Mapping[tuple[str, str, Stage], Busy | tuple[CheckResult, ...]] = field(default_factory=dict)
     """By lease uid, node and stage."""
     handed_over: frozenset[LeaseKey] = frozenset()
-    """Leases whose nodes were all assigned to them at some time, but whose start could not be committed yet.
-    """
+    """Leases whose nodes were all assigned to them at some time, but whose start could not be committed yet."""
     resting: frozenset[tuple[str, str]] = frozenset()
-    """(cluster, slice) whose repair is paused because it is undone repeatedly; see `reconciler.acting.drift`.
-    """
+    """(cluster, slice) whose repair is paused because it is undone repeatedly; see `reconciler.acting.drift`."""
     taken_back: Mapping[str, datetime] = field(default_factory=dict)
-    """When nodes of leases, by uid, were released during a long cycle; see `reconciler.acting.due_actions`.
-    """
+    """When nodes of leases, by uid, were released during a long cycle; see `reconciler.acting.due_actions`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +146,7 @@ class Seen:
     reports: Mapping[NodeKey, AgentReport] = field(default_factory=dict)
     outcomes: Outcomes = field(default_factory=Outcomes)
     filed: Mapping[str, datetime] = field(default_factory=dict)
-    """When this process first saw a file that no commit covers yet: a delayed push costs no request its
-    position.
-    """
+    """When this process first saw a file that no commit covers yet: a delayed push costs no request its position."""
     differences: Mapping[str, tuple[Difference, ...]] = field(default_factory=dict)
     """How slices differ from their terms, for every managed cluster that answered."""
     silences: Mapping[str, str] = field(default_factory=dict)

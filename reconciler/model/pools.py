@@ -159,9 +159,7 @@ def _busy(pool: Pool, nodes: Collection[str], window: Window) -> Pool:
 
 
 def home_of(held: Assignment, pools: Mapping[PoolKey, Pool]) -> PoolKey:
-    """The present pool of the nodes: since they were assigned, the manifest may have renamed it, or moved
-    them.
-    """
+    """The present pool of the nodes: since they were assigned, the manifest may have renamed it, or moved them."""
     named = (held.cluster, held.pool)
     others = sorted(key for key in pools if key[0] == held.cluster and key != named)
     keys = (key for key in (named, *others) if key in pools)

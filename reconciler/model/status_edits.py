@@ -96,9 +96,7 @@ def with_its_return(queued: GPRStatus, eviction: Eviction) -> GPRStatus:
 
 
 def clean_by(status: GPRStatus, drain: timedelta) -> datetime | None:
-    """When the nodes should be clean: a drain after the end, or after the time at which it could be carried
-    out.
-    """
+    """When the nodes should be clean: a drain after the end, or after the time at which it could be carried out."""
     if status.end_time is None:
         return None
     late = max((c.at for c in status.conditions if c.type == ENDED_LATE), default=status.end_time)

@@ -40,9 +40,7 @@ class UnreadRecord:
 
 
 class Records(MutableMapping[str, GPRStatus]):
-    """Statuses by `slice/name`. A copy costs the live ones; finished ones are shared until one of them
-    changes.
-    """
+    """Statuses by `slice/name`. A copy costs the live ones; finished ones are shared until one of them changes."""
 
     __slots__ = ("_holders", "_is_shared", "_over", "live")
 

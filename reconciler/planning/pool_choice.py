@@ -77,8 +77,7 @@ def since(spec: RequestSpec, status: GPRStatus | None, now: int) -> int:
 
 NOBODY: Mapping[str, Placement] = MappingProxyType({})
 PASSES = 4
-"""Plans made to find who would be served in a burst cluster short of hours; after these the last one counts.
-"""
+"""Plans made to find who would be served in a burst cluster short of hours; after these the last one counts."""
 
 
 def offering(

@@ -32,9 +32,7 @@ from schemas.status.gpr_status import HOLDING, WAITING, GPRStatus, Phase, Place
 
 
 def placed(before: Facts, after: Facts, wanted: Wanted) -> Facts:
-    """`after` with a position for requests filed, or changed to ask for more or something else, since
-    `before`.
-    """
+    """`after` with a position for requests filed, or changed to ask for more or something else, since `before`."""
     fresh = _takers(before, after)
     if not fresh:
         return after
@@ -181,9 +179,7 @@ def _idle(status: GPRStatus) -> int:
 
 
 def _protection(spec: RequestSpec, wanted: Wanted) -> int:
-    """Protected up to the top priority of its band, or of its slice if lower: no request there can ask for
-    more.
-    """
+    """Protected up to the top priority of its band, or of its slice if lower: no request there can ask for more."""
     slice_ = wanted.slices.get(spec.slice)
     room = room_in_band(spec.priority)
     return room if slice_ is None else max(0, min(room, slice_.limits.max_priority - spec.priority))

@@ -197,9 +197,7 @@ class Applier:
     def _stand_still(
         self, decided: Decided, driver: ClusterDriver, view: ClusterView, moment: Moment, reachable: bool
     ) -> Cycle:
-        """Our clock is in doubt: only leases over by every clock end, and the report says why nothing else
-        happens.
-        """
+        """Our clock is in doubt: only leases over by every clock end, and the report says why nothing else happens."""
         doubt, told = moment.doubt, self._time.standing
         assert doubt is not None
         assert told is not None

@@ -57,9 +57,7 @@ def _api(kubeconfig: Path | None) -> Api:
 
 @contextmanager
 def taking_part(election: Election | None, turned: Callable[[], None]) -> Iterator[None]:
-    """Runs the election inside the block, calling `turned` whenever its answer changes; then releases the
-    Lease.
-    """
+    """Runs the election inside the block, calling `turned` whenever its answer changes; then releases the Lease."""
     if election is None:
         yield
         return

@@ -16,8 +16,7 @@ from datetime import datetime, timedelta
 from reconciler.processes.wake import Progress
 
 PATIENCE = timedelta(minutes=10)
-"""How long a cycle may take, or be late. The first one copies the repository; git's own limits are shorter.
-"""
+"""How long a cycle may take, or be late. The first one copies the repository; git's own limits are shorter."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -187,8 +187,7 @@ class Waking:
             replace_existing=True,
             misfire_grace_time=None,
             coalesce=True,
-            # The lock keeps cycles apart. A limit of one job would drop the wake-up that arrives while a tick
-            # returns.
+            # The lock keeps cycles apart. A limit of one job would drop the wake-up that arrives while a tick returns.
             max_instances=MOST_TICKS,
         )
 

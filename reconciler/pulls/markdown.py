@@ -13,9 +13,7 @@ LONGEST = 300
 """Characters of one piece of such text; the rest is cut."""
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
 _REFERENCES = re.compile(r"([@#!~$%&^])(?=\S)|(gh)(?=\\-\d)|([0-9a-f]{6})(?=[0-9a-f])", re.IGNORECASE)
-"""Forges turn these into mentions, references and commit links after rendering, where a backslash has no
-effect.
-"""
+"""Forges turn these into mentions, references and commit links after rendering, where a backslash has no effect."""
 _JOINER = "\u200b"
 
 

@@ -37,8 +37,7 @@ from schemas.reading.reader import rule_of
 log = logging.getLogger(__name__)
 
 PER_MINUTE = 20
-"""Calls per minute that write, or that only a new pull request needs: a tenth of the strictest forge's limit.
-"""
+"""Calls per minute that write, or that only a new pull request needs: a tenth of the strictest forge's limit."""
 POLL = timedelta(minutes=1)
 """Interval of listing open pull requests; a webhook makes it earlier."""
 REFRESH = timedelta(minutes=10)

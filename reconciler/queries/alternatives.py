@@ -157,9 +157,7 @@ def _tried(
 
 
 def _telling(found: Iterable[Alternative]) -> Iterator[Alternative]:
-    """`nodes` and `duration` come mildest first: yield only those that start earlier than the last one
-    yielded.
-    """
+    """`nodes` and `duration` come mildest first: yield only those that start earlier than the last one yielded."""
     best: dict[str, int] = {}
     for one in found:
         if one.field in ("gpuShape", "clusters") or one.start < best.get(one.field, one.start + 1):

@@ -55,13 +55,9 @@ class Filter:
 
     slice: str | None = None
     gpr: str | None = None
-    """The request's name alone, slice/gpr, or its id. The id also finds events of a request whose file is
-    gone.
-    """
+    """The request's name alone, slice/gpr, or its id. The id also finds events of a request whose file is gone."""
     node: str | None = None
-    """Node or cluster/node: the event's own node, or a whole word of its message, for events about several
-    nodes.
-    """
+    """Node or cluster/node: the event's own node, or a whole word of its message, for events about several nodes."""
     cluster: str | None = None
     reason: str | None = None
     type: str | None = None

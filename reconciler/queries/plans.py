@@ -1,6 +1,4 @@
-"""`egs plan`: the schedule of one commit, the effects of a change on every request, and the bare planner on a
-CSV.
-"""
+"""`egs plan`: the schedule of one commit, the effects of a change on every request, and the bare planner on a CSV."""
 
 from __future__ import annotations
 

@@ -74,9 +74,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Rows in the order of the design: leases, waiting by rank, waiting for approval; and the refused
-    requests.
-    """
+    """Rows in the order of the design: leases, waiting by rank, waiting for approval; and the refused requests."""
 
     rows: tuple[Row, ...]
     refused: tuple[Refusal, ...]

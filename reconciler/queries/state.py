@@ -1,6 +1,4 @@
-"""What a command works with: a repository's documents, its status, and the state that follows from both at
-`now`.
-"""
+"""What a command works with: a repository's documents, its status, and the state that follows from both at `now`."""
 
 from __future__ import annotations
 

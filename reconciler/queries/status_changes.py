@@ -63,9 +63,7 @@ def follow(repo: str | None, wanted: Filter, looks: Iterable[None]) -> Iterator[
 
 
 def _say_what_is_not_there(found: Seen, wanted: Filter) -> None:
-    """The name may appear later, so this is not an error; a mistyped name would wait forever without this
-    note.
-    """
+    """The name may appear later, so this is not an error; a mistyped name would wait forever without this note."""
     if found.tip is None:
         output.note("no controller has written a status yet; waiting for one")
     elif found.requests:
@@ -90,9 +88,7 @@ def _check(wanted: Filter) -> None:
 
 
 def look(source: Source, before: Seen | None, wanted: Filter) -> tuple[Seen, list[Line]]:
-    """The current state and what is new since `before`; the first poll reports no events, only the requests'
-    state.
-    """
+    """The current state and what is new since `before`; the first poll reports no events, only the requests' state."""
     status = source.status()
     if status is None and source.is_folder:
         raise NotAllowed(
@@ -111,9 +107,7 @@ def look(source: Source, before: Seen | None, wanted: Filter) -> tuple[Seen, lis
 
 
 def _counts(path: str, wanted: Filter) -> bool:
-    """True if a file may contain something to report; without a filter, requests are reported through events
-    only.
-    """
+    """True if a file may contain something to report; without a filter, requests are reported through events only."""
     if path.startswith("events/"):
         return True
     found = _REQUEST.fullmatch(path)

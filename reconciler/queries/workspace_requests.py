@@ -72,9 +72,7 @@ def request_data(source: Source, state: State, name: str) -> Row:
 
 
 def _not_merged(source: Source, name: str) -> None:
-    """Raises NotAllowed with the next step if the request is on a branch but not on main, or not processed
-    yet.
-    """
+    """Raises NotAllowed with the next step if the request is on a branch but not on main, or not processed yet."""
     path = workspace_path(name)
     if is_name(name) and source.store.read_path(source.commit_of(None), path) is not None:
         raise NotAllowed(f"{path} exists, but no controller has processed it yet; try again in a minute")

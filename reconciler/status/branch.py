@@ -93,9 +93,7 @@ class StatusBranch:
         self._outcome: Outcome | None = None  # of a failed take-over
         self.facts: Facts | None = None
         self.is_shut_out = False
-        """The server refused us the branch, and no other controller has committed since: our facts are
-        current.
-        """
+        """The server refused us the branch, and no other controller has committed since: our facts are current."""
 
     @property
     def stamp(self) -> Stamp:
@@ -173,9 +171,7 @@ class StatusBranch:
         self._belief.adopt(self._store.tips().get(self._branch))
 
     def read(self, now: datetime) -> Loaded:
-        """The facts that count; without a branch, no facts. Reads all files the first time, then only
-        changes.
-        """
+        """The facts that count; without a branch, no facts. Reads all files the first time, then only changes."""
         tip = self.counting()
         if tip is None:
             return Loaded(Facts(now), {})

@@ -15,8 +15,7 @@ from schemas.rules.problems import quoted
 from schemas.status.gpr_status import HOLDING, GPRStatus, Phase, WorkspacePhase
 
 MARKUP = re.compile(r"[\\\[\]<>`|]")
-"""Characters that could end a cell, or become a link, code or HTML: texts of agents and checks are untrusted.
-"""
+"""Characters that could end a cell, or become a link, code or HTML: texts of agents and checks are untrusted."""
 SHOWN = 50
 """Rows of each table; queue.yaml has them all."""
 

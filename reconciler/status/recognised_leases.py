@@ -73,9 +73,7 @@ def term_above(facts: Facts, views: Mapping[str, ClusterView], own: Stamp) -> in
 def recognised(
     facts: Facts, wanted: Wanted, views: Mapping[str, ClusterView], now: datetime
 ) -> tuple[Facts, tuple[Event, ...]]:
-    """The facts plus the leases in the marks of clusters that answer, and events; unchanged if nothing is
-    lost.
-    """
+    """The facts plus the leases in the marks of clusters that answer, and events; unchanged if nothing is lost."""
     if not facts.unread:
         return facts, ()
     read = [name for name in sorted(wanted.clusters) if is_unread(name, facts) and name in views]

@@ -136,8 +136,7 @@ class _Unusable(Exception):  # noqa: N818 - not an error outside: the cache is t
 def _connect(path: Path | None, version: str) -> sqlite3.Connection:
     database = sqlite3.connect(":memory:" if path is None else path, timeout=1, check_same_thread=False)
     try:
-        # Losing the last writes in a power failure only costs time; waiting for the disk would slow every
-        # cycle.
+        # Losing the last writes in a power failure only costs time; waiting for the disk would slow every cycle.
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = OFF")
         with database:

@@ -18,8 +18,7 @@ from typing import Protocol
 
 REGULAR_MODE = 0o100644
 BEFORE = "before"
-"""In a draft's `base` and `parent`: the previous draft in the same `Store.write_all`. No object has this id.
-"""
+"""In a draft's `base` and `parent`: the previous draft in the same `Store.write_all`. No object has this id."""
 
 
 class Outcome(Enum):
@@ -186,9 +185,7 @@ class Store(Protocol):
         """
 
     def remembered(self, branch: str) -> str | None:
-        """The commit remembered for that branch by this or an earlier process with the same mirror; it may be
-        gone.
-        """
+        """The commit remembered for that branch by this or an earlier process with the same mirror; it may be gone."""
 
     def mended(self) -> Sequence[str]:
         """A sentence for each repair that the store made to itself since the last call."""

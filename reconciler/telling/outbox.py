@@ -139,9 +139,7 @@ def _looked_through(
 
 
 def _is_hopeless(delivery: Delivery, way: Way, heard: Heard, now: datetime) -> bool:
-    """True if it was tried without success and is too old; an untried one (no controller was running) is
-    tried.
-    """
+    """True if it was tried without success and is too old; an untried one (no controller was running) is tried."""
     tried = delivery.id in heard.failed or way.key in heard.silent
     return tried and now - due_at(delivery, way) > GIVEN_UP
 

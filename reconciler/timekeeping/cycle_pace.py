@@ -17,9 +17,7 @@ from reconciler.settings import Settings
 from scheduler.causes.causes import always
 
 TRIALS = timedelta(seconds=5)
-"""How long one cycle may start plans to prove the cause of a delay; after that the likeliest causes are
-named.
-"""
+"""How long one cycle may start plans to prove the cause of a delay; after that the likeliest causes are named."""
 AHEAD = timedelta(minutes=1)
 """How much earlier starts are decided while a large push is read: the cycle that plans it is long."""
 MOST_AHEAD = timedelta(minutes=2)

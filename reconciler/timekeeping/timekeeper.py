@@ -30,8 +30,7 @@ log = logging.getLogger(__name__)
 
 OWN = "the monotonic clock of the same machine"
 STEP_COUNTS = timedelta(minutes=10)
-"""A clock that was set, without another clock to compare, is trusted after this: it may have been corrected.
-"""
+"""A clock that was set, without another clock to compare, is trusted after this: it may have been corrected."""
 Others = Callable[[], Mapping[str, Heard]]
 """Clocks besides those of clusters, by name."""
 

@@ -114,9 +114,7 @@ class Side:
 
 
 def side_of(reads: Reads, starts: Iterable[str], old: str) -> Side:
-    """Every commit that is one of `starts` or an ancestor of one, but not of `old`. Raises TooMuch, and
-    Faults.
-    """
+    """Every commit that is one of `starts` or an ancestor of one, but not of `old`. Raises TooMuch, and Faults."""
     read, answers = _walked(reads, starts, old)
     graph = {oid: [p for p in parents_of(commit) if p in read] for oid, commit in read.items()}
     order = list(TopologicalSorter(graph).static_order())

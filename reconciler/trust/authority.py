@@ -25,8 +25,7 @@ from schemas.documents.workspace import WorkspaceRequest
 from schemas.rules.view import PROJECT, slice_path
 
 SERVICE = "service:"
-"""Prefix of service principals: what a service signs counts for the person it names, but only for requests.
-"""
+"""Prefix of service principals: what a service signs counts for the person it names, but only for requests."""
 _ABOUT_ALL = "/all"
 """Suffix of service principals that may act for people in every matter."""
 _PATTERN = frozenset("*?[")
@@ -106,9 +105,7 @@ class Authority:
         return frozenset(name for name in slices if self._claimed(voucher, (name,)) == email)
 
     def address(self, voucher: Voucher, now: datetime, slice_: str) -> str | None:
-        """The address that this evidence has within one slice; None: unlisted, or listed by other slices
-        only.
-        """
+        """The address that this evidence has within one slice; None: unlisted, or listed by other slices only."""
         strong = self._strong(voucher, now, GIT)
         return None if strong is None else self._called(voucher, strong, slice_)
 

@@ -121,9 +121,7 @@ class Gate:
     # -- where it stands -------------------------------------------------------------------------------------
 
     def _resume(self, record: TrustRecord | None, intent: str) -> None:
-        """Resume from the committed record: at the start of the process, and after another controller
-        committed.
-        """
+        """Resume from the committed record: at the start of the process, and after another controller committed."""
         if record is not None and record not in (self._record, self._committed):
             self._begin(record.main, record.held)
         elif intent and (self._at is None or (self._frozen is not None and intent != self._intent)):
@@ -175,9 +173,7 @@ class Gate:
     # -- going on --------------------------------------------------------------------------------------------
 
     def _advance(self, main: str, now: datetime) -> None:
-        """As many steps towards main as one call allows. Raises Frozen, or a Fault; finished steps stay
-        judged.
-        """
+        """As many steps towards main as one call allows. Raises Frozen, or a Fault; finished steps stay judged."""
         assert self._at is not None, "it began"
         if main == self._at:
             return

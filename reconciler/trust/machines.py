@@ -110,9 +110,7 @@ class Machines:
         return is_appliers
 
     def asks(self, cluster: str, spec: ClusterSpec) -> bool:
-        """True if reports of that cluster's agents must be signed: all of them, as soon as one agent has a
-        key.
-        """
+        """True if reports of that cluster's agents must be signed: all of them, as soon as one agent has a key."""
         return self.level != "none" or bool(spec.agent_keys) or self.keys().names_any(f"agent:{cluster}/")
 
     def believes(self, signed: Signed, spec: ClusterSpec) -> bool:

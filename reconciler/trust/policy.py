@@ -187,8 +187,7 @@ def _fields(document: Document, free: Collection[str]) -> Mapping[str, Any]:
 def _of_approval(actor: Actor, change: Change, names: Mapping[str, str]) -> Denial | None:
     name = names["name"]
     if change.what == "delete":
-        # Without the approval the slice has less: a person who may withdraw the request may withdraw its
-        # approval.
+        # Without the approval the slice has less: a person who may withdraw the request may withdraw its approval.
         approves = isinstance(change.old, Approval) and change.old.spec.decision == "approve"
         if actor.is_admin or (approves and names["slice"] in actor.member_of):
             return None

@@ -157,8 +157,7 @@ def _pools(before: Snapshot, after: Snapshot) -> Iterator[Change]:
 
 def _terms(pool: Pool) -> Pool:
     plain = replace(pool, nodes=(), windows={}, open=True, observed=False, price_per_gpu_hour=0.0)
-    # Use of the reserve is not a policy; `reconciler.planning.elastic_pools` knows why nodes come later than they
-    # did.
+    # Use of the reserve is not a policy; `reconciler.planning.elastic_pools` knows why nodes come later than they did.
     return replace(plain, withheld=tuple(kept for kept in pool.withheld if not kept.reserve))
 
 

@@ -45,8 +45,7 @@ _PRIOR = 2.0
 _FADING = 0.95
 """Weight of an error when the next one is known: about the last twenty count."""
 _LEAST_SHARE, _LEAST_S = 0.05, 120
-"""Least reach of an interval from p50, as a share of the wait and in seconds: futures that agree may all be
-wrong."""
+"""Least reach of an interval from p50, as a share of the wait and in seconds: futures that agree may all be wrong."""
 _SHORT_S = 600
 """Errors are relative to the wait, or to this if it is longer, so that no single long wait decides the mix."""
 

@@ -81,8 +81,7 @@ def within_bounds(snapshot: Snapshot, engine: Callable[[Snapshot], Plan]) -> Pla
 
 
 def guarded(snapshot: Snapshot) -> Snapshot:
-    """The same world for a quote of a hypothetical request: requests at their bound do not give way within the
-    band."""
+    """The same world for a quote of a hypothetical request: requests at their bound do not give way within the band."""
     full = {
         key
         for key, request in snapshot.requests.items()

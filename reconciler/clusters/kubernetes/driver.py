@@ -275,9 +275,7 @@ class KubernetesCluster:
         return self._writer.change(node, stamp, lambda _, marks: replace(marks, isolated=reason))
 
     def restore(self, node: str, stamp: Stamp, now: datetime) -> Answer:
-        """Uncordons it, unless it is leaving or others cordoned it; it is also no longer the next to be
-        deleted.
-        """
+        """Uncordons it, unless it is leaving or others cordoned it; it is also no longer the next to be deleted."""
         kept = answered(lambda: self._scaling.keep(node, stamp))
         if not isinstance(kept, Done):
             return kept
@@ -314,9 +312,7 @@ class KubernetesCluster:
         return self._parts
 
     def _follow_upgrade(self, version: str, now: datetime) -> None:
-        """An upgraded server has other features; while its replicas differ, not every call discovers them
-        again.
-        """
+        """An upgraded server has other features; while its replicas differ, not every call discovers them again."""
         if self._parts is None or self._parts.features.version == version:
             self._same = now
         elif now - self._same >= UPGRADED:

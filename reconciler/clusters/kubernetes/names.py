@@ -27,9 +27,7 @@ CORDONED_BEFORE = NODE_PREFIX + "cordoned-before"
 EXIT = NODE_PREFIX + "exit"
 """Node annotation: RFC 3339 time by which its GPU pods must be gone."""
 FORCED = NODE_PREFIX + "forced"
-"""Node annotation: RFC 3339 time at which pods were deleted although their kubelet had not confirmed their
-end.
-"""
+"""Node annotation: RFC 3339 time at which pods were deleted although their kubelet had not confirmed their end."""
 MIG_BEFORE = NODE_PREFIX + "mig-before"
 """Node annotation: the MIG configuration to restore."""
 

@@ -202,9 +202,7 @@ def views_of(cluster: str, spec: ClusterSpec, pools: Mapping[str, Pool]) -> dict
 
 
 def _domains(depth: int, pools: Mapping[str, Pool]) -> Mapping[str, tuple[str, ...]]:
-    """Each node's topology domains: the smallest have `IN_DOMAIN` nodes, each larger one that many of the
-    smaller.
-    """
+    """Each node's topology domains: the smallest have `IN_DOMAIN` nodes, each larger one that many of the smaller."""
     sizes = [IN_DOMAIN ** (depth - kind) for kind in range(depth)]
     found, counts = {}, dict[str, int]()
     for node, pool in pools.items() if depth else ():

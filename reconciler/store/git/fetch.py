@@ -51,8 +51,7 @@ class Fetcher:
         self._fetches = 0
         self._asked: dict[str, None] = {}  # all patterns ever requested
         self.doubtful = False
-        """The last fetch got less than requested, though the remote answered: our own files may be the cause.
-        """
+        """The last fetch got less than requested, though the remote answered: our own files may be the cause."""
 
     @property
     def fetches(self) -> int:

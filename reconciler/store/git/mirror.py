@@ -41,8 +41,7 @@ _DRAFTS = "refs/egs/drafts/"
 # A push with an unknown outcome may need its commit again for a while, and as many may be written at once.
 _DRAFTS_KEPT = 64
 _SEEN = "refs/egs/seen/"
-"""The newest commits that counted of branches: the only trace of one that was reset or deleted at the remote.
-"""
+"""The newest commits that counted of branches: the only trace of one that was reset or deleted at the remote."""
 _OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\n")
 _OWNER_FILE = "egs-owner"
 _HOME = "egs-home"

@@ -51,9 +51,7 @@ _SSH_OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """How one call of git authenticates: arguments before the command, variables, and secrets to remove from
-    texts.
-    """
+    """How one call of git authenticates: arguments before the command, variables, and secrets to remove from texts."""
 
     arguments: tuple[str, ...] = ()
     variables: tuple[tuple[str, str], ...] = ()

@@ -182,9 +182,7 @@ _PATCH = (
 
 
 def guarded_since(policy: Json | None, binding: Json | None, webhooks: Json | None) -> datetime | None:
-    """Since when users cannot forge the annotation; None: they can. The arguments are the objects at their
-    paths.
-    """
+    """Since when users cannot forge the annotation; None: they can. The arguments are the objects at their paths."""
     since = [_created(webhooks)] if webhooks is not None and _guards(webhooks) else []
     if policy is not None and binding is not None and policy["spec"].get("failurePolicy", "Fail") == "Fail":
         since.append(max(_created(policy), _created(binding)))

@@ -43,9 +43,7 @@ from schemas.errors import UserError
 log = logging.getLogger(__name__)
 
 ASK_AGAIN = timedelta(minutes=1)
-"""Maximum age of our knowledge of the webhook's authority, which changes once in years, and of custom
-resources.
-"""
+"""Maximum age of our knowledge of the webhook's authority, which changes once in years, and of custom resources."""
 NOTHING = ClosedNodes()
 TAKEN = frozenset({404, 409, 422})
 """Answers to the repair of a pod that changed or ended in between."""

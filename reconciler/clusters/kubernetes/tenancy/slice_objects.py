@@ -202,8 +202,7 @@ def _member(email: str) -> list[Json]:
     rules = [
         _rule("serviceaccounts", account, "get"),
         _rule("serviceaccounts/token", account, "create"),
-        # `create` restricted by name works because the Secret is applied, so that its name is in the
-        # request's path.
+        # `create` restricted by name works because the Secret is applied, so that its name is in the request's path.
         _rule("secrets", secret, "get", "create", "patch", "delete"),
     ]
     bodies = [

@@ -1,6 +1,6 @@
 """`egs-reconciler` with a clock set by the campaign, while its clusters keep the true time.
 
-`python -m benchmarks.campaign_process OFFSET -- run --repo …`: the file OFFSET holds the error of the machine's clock
+`python -m benchmarks.campaign.process OFFSET -- run --repo …`: the file OFFSET holds the error of the machine's clock
 in seconds for this process. It is read at every access, so that the clock can jump while the process runs.
 """
 

@@ -80,7 +80,7 @@ class Controller:
         """Start a process on the state that the last one left."""
         with (self.state / "log").open("ab") as log:
             words = [word, "--repo", str(self.repo), "--state", str(self.state), *more]
-            command = [sys.executable, "-m", "benchmarks.campaign_process", str(self.offset), "--", *words]
+            command = [sys.executable, "-m", "benchmarks.campaign.process", str(self.offset), "--", *words]
             self.process = subprocess.Popen(
                 command, stdout=log, stderr=log, env={**os.environ, **ENVIRONMENT}
             )

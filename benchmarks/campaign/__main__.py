@@ -4,7 +4,7 @@
 
 Real processes of `egs-reconciler run` work without an election on one bare repository and two simulated clusters, while
 people file, cancel and release. A fault comes every `--gap` seconds on average, whatever the last one left behind. The
-auditor (`benchmarks.campaign_auditor`) only uses what the documentation promises. At the end faults stop, and the
+auditor (`benchmarks.campaign.auditor`) only uses what the documentation promises. At the end faults stop, and the
 system must come to rest. Exit 1: a law was broken.
 """
 
@@ -22,8 +22,8 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from benchmarks.campaign_auditor import OVER, Auditor, Leases
-from benchmarks.campaign_parts import CLOCK, CLUSTERS, CROWD, SLICES, Controller, commit, fleet, request
+from benchmarks.campaign.auditor import OVER, Auditor, Leases
+from benchmarks.campaign.parts import CLOCK, CLUSTERS, CROWD, SLICES, Controller, commit, fleet, request
 from benchmarks.repositories import git
 from reconciler.clusters.simulated.embedded import EmbeddedCluster
 from schemas.documents.cluster import Cluster

@@ -1,0 +1,1 @@
+"""Everything at once, and an auditor that knows only the documentation."""
