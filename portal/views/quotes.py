@@ -23,8 +23,7 @@ from portal.vendor.gpr_models import ForecastData, Terms, TextLine
 from portal.views.queues import plan_of
 from portal.views.view import View
 from portal.writes.gpr_changes import check_names, with_template
-from reconciler.queries.likely_starts import likely_starts
-from reconciler.queries.quotes import QuoteContext, gpr_text
+from reconciler.queries.quotes import QuoteContext, gpr_text, likely_starts
 from reconciler.queries.quotes import quote_json as command_row
 from scheduler.choices.fit import limit_violations, would_fit
 from scheduler.quote import Quote

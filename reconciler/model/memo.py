@@ -35,6 +35,10 @@ class Memo(Generic[T]):
             found = self._kept[name] = (same, equal, work())
         return found[2]
 
+    def __contains__(self, name: Hashable) -> bool:
+        """True if a result for `name` is kept."""
+        return name in self._kept
+
     def keep(self, names: Container[Hashable]) -> None:
         """Forget all others."""
         for name in [name for name in self._kept if name not in names]:

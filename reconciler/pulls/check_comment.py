@@ -17,7 +17,7 @@ from reconciler.pulls.check import NEEDS_APPROVAL, PullCheck, RequestChange
 from reconciler.pulls.check_sentences import Tongue
 from reconciler.pulls.markdown import code, plain, table
 from scheduler.causes.compare import Effect
-from schemas.reading.units import instant
+from schemas.reading.units import counted, instant
 from schemas.rules.check import CheckResult
 from schemas.rules.check import as_annotations as annotated
 from schemas.rules.problems import Problem
@@ -120,7 +120,7 @@ def _where(request: RequestChange) -> str:
     if request.pool is None:
         return ""
     observed = " (observed only)" if request.reason == "ClusterObserved" else ""
-    return f"{code('/'.join(request.pool))} {check_sentences.counted(request.nodes, 'node')}{observed}"
+    return f"{code('/'.join(request.pool))} {counted(request.nodes, 'node')}{observed}"
 
 
 def _needs(check: PullCheck) -> Iterator[str]:
@@ -171,7 +171,7 @@ def _actor(check: PullCheck) -> Iterator[str]:
         yield f"Judged for the author {code(check.judged.actor)}."
     elif check.judged.may:
         groups = check_sentences.grouped(check.judged.may).items()
-        rows = [f"- {plain(who)} ({check_sentences.counted(len(paths), 'file')})" for who, paths in groups]
+        rows = [f"- {plain(who)} ({counted(len(paths), 'file')})" for who, paths in groups]
         yield f"{check_sentences.NOT_JUDGED} The changes can be made by\n" + "\n".join(
             _cut(rows, str, "- and {} more")
         )

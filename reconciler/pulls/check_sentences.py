@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from reconciler.model.evidence import Denial
 from reconciler.pulls.check import Need, PullCheck, RequestChange
 from scheduler.causes.compare import Effect
-from schemas.reading.units import instant
+from schemas.reading.units import counted, instant
 from schemas.rules.problems import quoted
 from schemas.status.gpr_status import WAITING, Cause
 
@@ -243,11 +243,6 @@ def lasting(value: timedelta) -> str:
     if first is None:
         return "none"
     return " ".join(f"{count}{unit}" for unit, count in units[first : first + 2] if count)
-
-
-def counted(count: int, thing: str, many: str = "") -> str:
-    """`1 error`, `2 errors`."""
-    return f"{count} {thing}" if count == 1 else f"{count} {many or f'{thing}s'}"
 
 
 def _listed(words: Iterable[str], last: str = "and") -> str:

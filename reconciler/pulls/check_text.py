@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from reconciler.pulls import check_sentences
 from reconciler.pulls.check import NEEDS_APPROVAL, PullCheck
 from reconciler.pulls.check_sentences import Tongue
-from schemas.reading.units import instant
+from schemas.reading.units import counted, instant
 
 
 def safe(text: str) -> str:
@@ -54,9 +54,7 @@ def _requests(check: PullCheck) -> list[tuple[str, ...]]:
             check_sentences.start(request) or safe(request.message or request.reason or ""),
             check_sentences.wait(request, check.now),
             "" if request.end is None else check_sentences.day_time(request.end),
-            ""
-            if request.pool is None
-            else f"{'/'.join(request.pool)}, {check_sentences.counted(request.nodes, 'node')}",
+            "" if request.pool is None else f"{'/'.join(request.pool)}, {counted(request.nodes, 'node')}",
             check_sentences.gpus(request, safe),
             check_sentences.cost(request, check.currency),
         )

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 from reconciler.forges.forge_port import CommitState
 from reconciler.pulls.check_comment import MARKER
-from reconciler.pulls.check_sentences import counted, day_time
+from reconciler.pulls.check_sentences import day_time
 from reconciler.pulls.markdown import code, plain, table
+from schemas.reading.units import counted
 from schemas.status.gpr_status import HOLDING, WAITING, GPRStatus, Phase
 
 CONTEXT = "egs/schedule"

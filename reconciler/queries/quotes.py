@@ -16,15 +16,18 @@ from reconciler.accounts.monthly_limits import (
 )
 from reconciler.model.facts import Facts
 from reconciler.model.statuses import live
+from reconciler.planning.forecast import forecast
+from reconciler.planning.forecast_inputs import lesson
 from reconciler.planning.pool_choice import NOBODY, has_bounded_hours, offering, shut_now
 from reconciler.planning.queue_place import place_of_unfiled, unfiled_at
 from reconciler.queries.arguments import lasting, time
-from reconciler.queries.likely_starts import likely_starts
 from reconciler.queries.state import State, clock, is_name, read_state
 from reconciler.sources.command_errors import NotAllowed, NotFound, WrongUse
 from reconciler.sources.open_source import opened
 from scheduler.choices.fit import candidate_pools, limit_violations, usable_pools, would_fit
 from scheduler.choices.pool_choice import served
+from scheduler.estimates.calibration import habit_of, told
+from scheduler.estimates.expected_starts import drawn_quotes
 from scheduler.fairness.wait_bounds import guarded
 from scheduler.plan import plan
 from scheduler.quote import Quote, Quoter
@@ -38,6 +41,7 @@ from schemas.reading.yaml_text import dump
 from schemas.rules.limits import LimitViolation
 from schemas.rules.view import gpr_path
 from schemas.status.gpr_status import GPRStatus, Place
+from schemas.status.insights import Forecast
 
 UNFILED = "~"
 """Placeholder name of an unnamed request; no file can have it, and it sorts after all valid names."""
@@ -282,3 +286,21 @@ def _check_clusters(spec: RequestSpec, slice_: SliceSpec) -> None:
         if name not in slice_.clusters:
             spanned = ", ".join(slice_.clusters)
             raise NotAllowed(f"slice {spec.slice} does not include cluster {name}; it includes {spanned}")
+
+
+def likely_starts(state: State, request: Request, answers: tuple[Quote, ...]) -> dict[PoolKey, Forecast]:
+    """The likely start of a request that is not filed yet, by pool.
+
+    Empty if too few requests have ended to learn from, as in a repository without a controller.
+    """
+    planned = {answer.pool: answer.start for answer in answers if answer.start is not None}
+    if state.committed is None or not state.facts.ended or not planned:
+        return {}
+    known = lesson(state.facts, state.snapshot)
+    found = drawn_quotes(state.snapshot, plan(state.snapshot), known.learnt, request)
+    habit, now = habit_of(known.habits, request.priority), state.snapshot.now
+    return {
+        pool: forecast(told(one, planned[pool], now, now, habit), known)
+        for pool, one in found.items()
+        if pool in planned
+    }

@@ -199,9 +199,9 @@ def _queue(facts: Facts, order: tuple[str, ...], written: Written) -> bytes:
     holding = sorted(k for k, s in there.items() if s.phase in HOLDING)
     pending = sorted(k for k, s in there.items() if s.phase is Phase.PENDING_APPROVAL)
     keys = [k for k in dict.fromkeys((*holding, *order, *pending)) if k in there]
-    rows = _fitting(
-        written.rows.of(("queue", k), partial(_queue_row, k, there[k]), same=(there[k],)) for k in keys
-    )
+    known = written.rows["queue"]
+    known.keep(there)
+    rows = _fitting(known.of(k, partial(_queue_row, k, there[k]), same=(there[k],)) for k in keys)
     return with_rows(plain("Queue", {}), "requests", rows, f"omitted: {len(keys) - len(rows)}\n")
 
 
@@ -251,10 +251,9 @@ def _schedule(cluster: str, facts: Facts, order: tuple[str, ...], written: Writt
     there = live(facts.requests)
     holding = sorted(k for k, s in there.items() if s.phase in HOLDING)
     keys = [key for key in dict.fromkeys((*holding, *order)) if key in there]
-    here = (
-        written.rows.of((cluster, k), partial(_reservation, k, there[k], cluster), same=(there[k],))
-        for k in keys
-    )
+    known = written.rows[f"clusters/{cluster}"]
+    known.keep(there)
+    here = (known.of(k, partial(_reservation, k, there[k], cluster), same=(there[k],)) for k in keys)
     rows = [text for text in here if text]
     kept = _fitting(rows)
     begin = plain("Schedule", {"metadata": {"name": cluster}})

@@ -5,6 +5,7 @@ Held by tests/reconciler/status/test_yaml_rows.py: with and without the cache th
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -62,8 +63,8 @@ class Written:
 
     documents: Memo[bytes] = field(default_factory=Memo)
     """By path."""
-    rows: Memo[str] = field(default_factory=Memo)
-    """By list and key."""
+    rows: dict[str, Memo[str]] = field(default_factory=lambda: defaultdict(Memo))
+    """By list, then by key of the live request."""
 
     def document(self, path: str, content: Document) -> bytes:
         """As `document`, of what lies at that path."""

@@ -11,9 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from string import Template
 
-from reconciler.telling.outbox import counted
 from schemas.documents.notifications import Template as Words
-from schemas.reading.units import format_instant
+from schemas.reading.units import counted, format_instant
 from schemas.status.outbox import Delivery, Entry
 
 LONGEST_TITLE = 200

@@ -25,6 +25,7 @@ from reconciler.status.render import event_rows
 from reconciler.status.yaml_rows import without_empty
 from reconciler.telling.quiet_hours import free_from
 from reconciler.telling.routing import Way, Ways, grouped, is_own, names
+from schemas.reading.units import counted
 from schemas.rules.route_rules import LONGEST_DIGEST
 from schemas.status.outbox import Delivery, Entry, OutboxMetadata, OutboxRecord
 
@@ -104,11 +105,6 @@ def due_at(delivery: Delivery, way: Way) -> datetime:
 def free_at(delivery: Delivery, way: Way, at: datetime) -> datetime:
     """`at`, or the end of the quiet hours if this delivery respects them."""
     return at if delivery.urgent else free_from(way.route.quiet, at)
-
-
-def counted(count: int, word: str) -> str:
-    """`1 event`, `2 events`."""
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 def entry_of(event: Event) -> Entry:

@@ -131,3 +131,8 @@ LongName = Annotated[
     ),
 ]
 """Names that Kubernetes allows for nodes and Secrets."""
+
+
+def counted(count: int, thing: str, many: str = "") -> str:
+    """`1 error`, `2 errors`; `many`: the plural, if it is not `thing` with an s."""
+    return f"{count} {thing}" if count == 1 else f"{count} {many or f'{thing}s'}"

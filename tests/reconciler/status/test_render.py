@@ -15,6 +15,7 @@ from reconciler.status.branch import StatusBranch
 from reconciler.status.event_files import EVENTS_PER_FILE, event_file
 from reconciler.status.parse import events_from, request_status
 from reconciler.status.render import MAX_NODE_FILES, event_rows, render, request_file, request_path
+from reconciler.status.yaml_rows import Written
 from schemas.documents.gpr import RequestSpec
 from schemas.rules.problems import Problem
 from schemas.status.gpr_status import Assignment, GPRStatus, NodeMetadata, NodeRecord, NodeState, Phase
@@ -58,6 +59,16 @@ def test_each_request_stands_once_in_the_queue_and_in_the_schedule_from_its_firs
     assert world.status("a/x").phase is Phase.PROVISIONING
     for path in ("clusters/east/schedule.yaml", "queue.yaml"):
         assert (world.text(path) or "").count("a/x") == 1
+
+
+def test_rows_are_kept_for_live_requests_alone() -> None:
+    """A controller that runs for months does not grow with its history."""
+    written, made = Written(), wanted()
+    kept = []
+    for requests in ({"a/x": queued(1), "a/y": queued(2)}, {"a/y": queued(2)}, {}):
+        render(Facts(at(0), requests=requests), made, tuple(requests), (), written)
+        kept.append({key for memo in written.rows.values() for key in ("a/x", "a/y") if key in memo})
+    assert kept == [{"a/x", "a/y"}, {"a/y"}, set()]
 
 
 def test_a_lease_in_the_schedule_ends_where_its_eviction_is() -> None:
