@@ -87,7 +87,7 @@ def _member(member: str | None, slice_: str, spec: SliceSpec, source: Source) ->
     found = next((p.email for p in spec.people if p.email.lower() == email.lower()), None)
     if found is None:
         raise NotAllowed(
-            f"{email} is no member of slice {slice_}; name one with --member, or have an owner or admin add the "
+            f"{email} is not a member of slice {slice_}; name one with --member, or have an owner or admin add the "
             f"address with `egs slice members add {slice_} {email}`",
             "NotAMember",
         )

@@ -129,7 +129,7 @@ def test_a_slice_that_is_not_in_the_cluster_yet_is_said_plainly(kube, repo):
         pytest.param(
             ("--cluster", "real", "--member", "eve@example.com"),
             1,
-            "no member of slice vision",
+            "not a member of slice vision",
             id="no member",
         ),
         pytest.param(
