@@ -29,10 +29,10 @@ def kubeconfig(  # noqa: PLR0913 - each is an option of the command
         str | None, of_repository(metavar="N", help="This namespace only. Default: all of them.")
     ] = None,
     member: Annotated[
-        str | None, of_repository(metavar="EMAIL", help="For whom. Default: you, as git is configured.")
+        str | None, of_repository(metavar="EMAIL", help="The member. Default: you, as git is configured.")
     ] = None,
     static: Annotated[
-        bool, of_repository("--static", help="Put a token in, for machines without `egs`.")
+        bool, of_repository("--static", help="Embed a token, for machines without `egs`.")
     ] = False,
     expires: Annotated[
         str,
@@ -47,7 +47,9 @@ def kubeconfig(  # noqa: PLR0913 - each is an option of the command
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Write it there, for your eyes only. Default: stdout.", show_default=False
+            metavar="FILE",
+            help="Write it to this file, readable only by you. Default: stdout.",
+            show_default=False,
         ),
     ] = None,
 ) -> None:

@@ -25,16 +25,16 @@ _Name = Annotated[str, typer.Argument(metavar="NAME", help="The context.", show_
 def register(app: typer.Typer) -> None:
     """Add them to the app."""
     app.command("login", short_help="Use a server from now on.")(login)
-    app.command("logout", short_help="Forget what opens a server.")(logout)
-    app.command("whoami", short_help="Say who a server takes you for.")(whoami)
+    app.command("logout", short_help="Forget the key or token of a server.")(logout)
+    app.command("whoami", short_help="Show who you are on a server.")(whoami)
     group = typer.Typer(
-        help="Choose among servers that you logged in to.\n\n\b\nExample:\n  egs context use prod",
-        short_help="Choose among servers.",
+        help="List, choose and delete servers that you logged in to.\n\n\b\nExample:\n  egs context use prod",
+        short_help="List, choose and delete servers.",
         no_args_is_help=True,
     )
     group.command("list", short_help="List them; a star marks the current one.")(list_)
     group.command("use", short_help="Make one the current one.")(use)
-    group.command("delete", short_help="Forget one.")(delete)
+    group.command("delete", short_help="Delete one.")(delete)
     app.add_typer(group, name="context")
 
 
@@ -42,7 +42,7 @@ def login(
     server: Annotated[
         str | None,
         typer.Argument(
-            metavar="[SERVER]", help="Its address. Default: that of the context.", show_default=False
+            metavar="SERVER", help="The server's address. Default: that of the context.", show_default=False
         ),
     ] = None,
     api_key_file: Annotated[
@@ -56,7 +56,9 @@ def login(
     ] = None,
     context: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="What to call it. Default: its host.", show_default=False),
+        typer.Option(
+            metavar="NAME", help="Name of the context. Default: the server's host.", show_default=False
+        ),
     ] = None,
 ) -> None:
     """Log in to a server and make it the current context: commands outside of a repository are for it then.
@@ -118,7 +120,7 @@ def _warn_of_plain_http(address: str) -> None:
 def logout(
     context: Annotated[
         str | None,
-        typer.Argument(metavar="[CONTEXT]", help="Which. Default: the current one.", show_default=False),
+        typer.Argument(metavar="CONTEXT", help="The context. Default: the current one.", show_default=False),
     ] = None,
 ) -> None:
     """Forget the key or token of a context; its server's address stays, so that `egs login` knows it.

@@ -14,12 +14,12 @@ from egs.commands.options import Request, of_repository
 NotAfter = Annotated[
     str | None,
     typer.Option(
-        metavar="TIME", help="The word counts until then (RFC 3339).", show_default="30 days from now"
+        metavar="TIME", help="The decision counts until then (RFC 3339).", show_default="30 days from now"
     ),
 ]
 As = Annotated[
     str | None,
-    of_repository("--as", metavar="NAME", help="Which admin says so. Default: by git's address."),
+    of_repository("--as", metavar="NAME", help="The admin who decides. Default: the one with git's address."),
 ]
 SigningKey = Annotated[
     Path | None,
@@ -54,7 +54,7 @@ def approve(  # noqa: PLR0913 - each is an option of the command
         str | None,
         typer.Option(
             metavar="D",
-            help="Most grace beyond its duration; of --rule extension.",
+            help="Most grace beyond the duration; with --rule extension.",
             show_default="what it asks for",
         ),
     ] = None,

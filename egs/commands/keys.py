@@ -29,11 +29,11 @@ def register(app: typer.Typer) -> None:
     keys = group(
         app,
         "key",
-        "Make, list and revoke API keys.",
-        "Make, list and revoke keys of the HTTP API. The repository stores only their SHA-256.\n\n\b\nExample:\n"
+        "Create, list and revoke API keys.",
+        "Create, list and revoke keys of the HTTP API. The repository stores only their SHA-256.\n\n\b\nExample:\n"
         "  egs key create nightly --role Editor --slice vision",
     )
-    declare(keys, "create", "Make a key; it is shown once.", create, CHANGES)
+    declare(keys, "create", "Create a key; it is shown once.", create, CHANGES)
     declare(keys, "list", "Keys without their secrets.", list_keys, READS)
     declare(keys, "revoke", "Revoke a key.", revoke, PUSHES)
 
@@ -53,7 +53,7 @@ def create(  # noqa: PLR0913 - each is an option of the command
         typer.Option(
             "--slice",
             metavar="S",
-            help="Slice it is good for; may be repeated on a repository. Default: the whole project.",
+            help="Slice that the key is for; may be repeated on a repository. Default: the whole project.",
             show_default=False,
         ),
     ] = None,
@@ -62,18 +62,18 @@ def create(  # noqa: PLR0913 - each is an option of the command
         typer.Option(
             "--for",
             metavar="MAIL",
-            help="In whose name it acts (another's: admins). Default: yours.",
+            help="The person that the key acts for; another person needs an admin. Default: you.",
             show_default=False,
         ),
     ] = None,
     expires: Annotated[
-        str, typer.Option(metavar="D", help="How long it is good for; on a repository also never.")
+        str, typer.Option(metavar="D", help="How long the key is valid; on a repository also never.")
     ] = "90d",
     description: Annotated[
         str, typer.Option(metavar="TEXT", help="What it is for.", show_default=False)
     ] = "",
     dry_run: Annotated[
-        bool, of_repository("--dry-run", help="Say what would happen and write nothing.")
+        bool, of_repository("--dry-run", help="Show what would happen and write nothing.")
     ] = False,
 ) -> None:
     """Make a key of the HTTP API. It is printed once and is nowhere else: keep it in a vault.

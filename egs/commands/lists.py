@@ -26,9 +26,9 @@ class EventType(StrEnum):
     WARNING = "Warning"
 
 
-GetOutput = Annotated[GetForm, typer.Option("--output", "-o", help="How to answer; wide: with more columns.")]
+GetOutput = Annotated[GetForm, typer.Option("--output", "-o", help="Output format; wide: more columns.")]
 Watch = Annotated[
-    bool, typer.Option("--watch", "-w", help="Then tell each row again when it changes, until Ctrl-C.")
+    bool, typer.Option("--watch", "-w", help="Then print each row again when it changes, until Ctrl-C.")
 ]
 Checks = Annotated[
     bool, typer.Option("--checks", help="Only the checks of its nodes, each with its value and log.")
@@ -55,12 +55,15 @@ OfNode = Annotated[
 Reason = Annotated[
     str | None,
     typer.Option(
-        "--reason", metavar="REASON", help="Only these, for example GPRDelayed.", show_default=False
+        "--reason",
+        metavar="REASON",
+        help="Only events with this reason, for example GPRDelayed.",
+        show_default=False,
     ),
 ]
 OfType = Annotated[
     EventType | None,
-    typer.Option("--type", help="Only what is a warning, or what is none.", show_default=False),
+    typer.Option("--type", help="Only warnings, or only normal events.", show_default=False),
 ]
 Since = Annotated[
     str | None,
@@ -72,11 +75,14 @@ Until = Annotated[
 ]
 Grep = Annotated[
     str | None,
-    typer.Option("--grep", metavar="TEXT", help="Only with this text; case is ignored.", show_default=False),
+    typer.Option(
+        "--grep", metavar="TEXT", help="Only rows with this text; case is ignored.", show_default=False
+    ),
 ]
-Limit = Annotated[int, typer.Option("--limit", min=1, metavar="N", help="At most so many.")]
+Limit = Annotated[int, typer.Option("--limit", min=1, metavar="N", help="Most rows to print.")]
 Names = Annotated[
-    list[str] | None, typer.Argument(metavar="[NAME]...", help="Only these; none: all.", show_default=False)
+    list[str] | None,
+    typer.Argument(metavar="NAME", help="Only these. Default: all.", show_default=False),
 ]
 
 
@@ -116,20 +122,20 @@ LISTS: Mapping[str, Listed] = {
     "nodes": Listed(
         kinds.NODES,
         "Nodes, with state, lease and schedule.",
-        "List nodes: state, who has them until when, and who is likely to be next.",
+        "List nodes: state, current lease and its end, and the likely next request.",
         ("nodes --cluster east -o json",),
         {"cluster": Cluster, "pool": Pool},
     ),
     "requests": Listed(
         kinds.REQUESTS,
         "Slices that people asked for.",
-        "List slices that people asked for, and what became of each.",
+        "List slices that people asked for, and the state of each.",
         ("requests",),
     ),
     "queue": Listed(
         kinds.QUEUE,
-        "Who waits, in order, and how long.",
-        "List who waits, in rank order: position in the pool, promised start, time until then.",
+        "Waiting requests, in order, with their starts.",
+        "List waiting requests in rank order: position in the pool, promised start, time until then.",
         ("queue --slice vision",),
         {"slice": Slice},
     ),
@@ -155,8 +161,8 @@ LISTS: Mapping[str, Listed] = {
     ),
     "problems": Listed(
         kinds.PROBLEMS,
-        "What is wrong with the documents.",
-        "List what is wrong with the documents; `egs validate` says the same and exits 1. On a server for admins.",
+        "Problems of the documents.",
+        "List problems of the documents; `egs validate` reports the same and exits 1. On a server for admins.",
         ("problems",),
         place=READS_NOW,
         has_names=False,
@@ -180,7 +186,7 @@ class Described:
     about: str
     examples: tuple[str, ...]
     metavar: str
-    what: str = "Its name."
+    what: str = "The slice's name."
 
 
 WHOLES: Mapping[str, Described] = {

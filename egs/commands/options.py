@@ -26,7 +26,7 @@ Repo = Annotated[
     ),
 ]
 Now = Annotated[
-    str | None, of_repository("--now", metavar="TIME", help="Decide as if it were this time (RFC 3339).")
+    str | None, of_repository("--now", metavar="TIME", help="Pretend that it is this time (RFC 3339).")
 ]
 Author = Annotated[
     str | None,
@@ -47,7 +47,7 @@ StraightOn = Annotated[
 ]
 Fields = Annotated[
     list[str],
-    typer.Argument(metavar="FIELD=VALUE...", help="Fields of spec; nothing behind = takes one out."),
+    typer.Argument(metavar="FIELD=VALUE...", help="Fields of spec; an empty value removes the field."),
 ]
 Pools = Annotated[
     list[str] | None,
@@ -63,11 +63,11 @@ OwnKubeconfig = Annotated[
 ]
 OwnContext = Annotated[
     str | None,
-    of_repository("--context", metavar="NAME", help="Context of it. Default: its current one."),
+    of_repository("--context", metavar="NAME", help="Context of that kubeconfig. Default: its current one."),
 ]
 Request = Annotated[str, typer.Argument(metavar="SLICE/GPR", help="The request.", show_default=False)]
-Output = Annotated[Form, typer.Option("--output", "-o", help="How to answer.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would happen and write nothing.")]
+Output = Annotated[Form, typer.Option("--output", "-o", help="Output format.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would happen and write nothing.")]
 Nodes = Annotated[int | None, typer.Option(min=1, metavar="N", help="Whole GPU nodes.", show_default=False)]
 GpusPerNode = Annotated[
     int | None,
@@ -95,7 +95,8 @@ Priority = Annotated[
     int | None, typer.Option(min=1, max=300, metavar="P", help="1 to 300.", show_default="101")
 ]
 Template = Annotated[
-    str | None, typer.Option(metavar="T", help="Template for what is not given here.", show_default=False)
+    str | None,
+    typer.Option(metavar="T", help="Template for the fields that are not given.", show_default=False),
 ]
 DisplayName = Annotated[
     str | None, typer.Option("--display-name", metavar="TEXT", help="For people.", show_default=False)
@@ -115,13 +116,18 @@ Start = Annotated[
 Prefer = Annotated[
     str | None,
     typer.Option(
-        metavar="WHAT", help="Of the pools that fit: earliest, price or memory.", show_default="earliest"
+        metavar="WHAT",
+        help="How to choose among pools that fit: earliest, price or memory.",
+        show_default="earliest",
     ),
 ]
 MaxWait = Annotated[
     str | None,
     typer.Option(
-        "--max-wait", metavar="D", help="Longest wait for the pools it prefers, then any.", show_default=False
+        "--max-wait",
+        metavar="D",
+        help="Longest wait for the preferred pools; after it, any pool.",
+        show_default=False,
     ),
 ]
 Rdma = Annotated[bool, typer.Option("--rdma", help="Only nodes with RDMA.")]

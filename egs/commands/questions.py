@@ -71,7 +71,7 @@ def plan(  # noqa: PLR0913 - each is an option of the command
     backend: Backend,
     ref: Annotated[str | None, of_repository(metavar="REF", help="Plan this branch or commit.")] = None,
     against: Annotated[
-        str | None, of_repository(metavar="REF", help="Show what the change from there does to everyone.")
+        str | None, of_repository(metavar="REF", help="Compare with this commit: show whom the change moves.")
     ] = None,
     output: Annotated[
         PlanForm | None,
@@ -84,7 +84,7 @@ def plan(  # noqa: PLR0913 - each is an option of the command
     fairness: Annotated[
         Fairness,
         of_repository(
-            help="With --instance: whether what slices used counts in the rank.", show_default=True
+            help="With --instance: whether past use of slices counts in the rank.", show_default=True
         ),
     ] = Fairness.ON,
 ) -> None:
@@ -231,9 +231,7 @@ def _changed(name: str, value: str) -> str:
 
 def insights(
     backend: Backend,
-    days: Annotated[
-        int, typer.Option(metavar="N", min=1, max=92, help="Days that are shown one by one.")
-    ] = 14,
+    days: Annotated[int, typer.Option(metavar="N", min=1, max=92, help="Days to show one by one.")] = 14,
     output: options.Output = Form.TABLE,
 ) -> None:
     """Show what requests that are over have shown: demand, waits, utilisation, how good estimates were, and why

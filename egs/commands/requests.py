@@ -141,7 +141,10 @@ def priority(
     backend: Backend,
     request: Request,
     value: Annotated[
-        int, typer.Argument(metavar="N", min=1, max=300, help="Low 1-100, medium -200, high -300.")
+        int,
+        typer.Argument(
+            metavar="N", min=1, max=300, help="1 to 300: low up to 100, medium up to 200, high up to 300."
+        ),
     ],
 ) -> None:
     """Change the priority of a waiting request.
@@ -156,7 +159,7 @@ def priority(
 def rename(
     backend: Backend,
     request: Request,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Any words.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name that people see; any text.")],
 ) -> None:
     """Change the name that people see (displayName); the request keeps its place and its file.
 

@@ -14,7 +14,7 @@ from egs.commands.declare import ASKS, CHANGES, declare, group
 from egs.commands.options import Output, of_repository
 from egs.commands.output import Column, Form, field
 
-Name = Annotated[str, typer.Argument(metavar="SLICE", help="Its name.", show_default=False)]
+Name = Annotated[str, typer.Argument(metavar="SLICE", help="The slice's name.", show_default=False)]
 Mail = Annotated[str, typer.Argument(metavar="MAIL", help="The person's address.", show_default=False)]
 Clusters = Annotated[
     list[str] | None,
@@ -33,9 +33,7 @@ Namespaces = Annotated[
 ]
 Members = Annotated[
     list[str] | None,
-    typer.Option(
-        "--member", metavar="MAIL", help="Who is to work there; may be repeated.", show_default=False
-    ),
+    typer.Option("--member", metavar="MAIL", help="A member; may be repeated.", show_default=False),
 ]
 Gpus = Annotated[
     int | None,
@@ -67,7 +65,7 @@ Account = Annotated[
     str | None,
     of_repository("--forge", metavar="LOGIN:ID", help="The owner's account on the forge, with its number."),
 ]
-Trial = Annotated[bool, of_repository("--dry-run", help="Say what would happen and write nothing.")]
+Trial = Annotated[bool, of_repository("--dry-run", help="Show what would happen and write nothing.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -75,28 +73,28 @@ def register(app: typer.Typer) -> None:
     slices = group(
         app,
         "slice",
-        "Ask for, make and change slices.",
-        "Ask for a slice, make one, and say who works there.\n\n\b\nExample:\n"
+        "Ask for, create and change slices.",
+        "Ask for a slice, create one, and change its members.\n\n\b\nExample:\n"
         '  egs slice request nlp --quota 16 --reason "translation"',
     )
     declare(slices, "request", "Ask for a slice; an admin's merge makes it.", request, ASKS)
-    declare(slices, "create", "Make a slice (admins).", create, CHANGES)
-    declare(slices, "delete", "Take a slice away (admins).", delete, CHANGES)
+    declare(slices, "create", "Create a slice (admins).", create, CHANGES)
+    declare(slices, "delete", "Delete a slice (admins).", delete, CHANGES)
     members = group(
         slices,
         "members",
-        "Say who works there.",
-        "Say who works in a slice.\n\n\b\nExample:\n  egs slice members add nlp dee@example.com",
+        "Add and remove people.",
+        "Add people to a slice, and remove them.\n\n\b\nExample:\n  egs slice members add nlp dee@example.com",
     )
     declare(members, "add", "Add a person, or their keys.", add, CHANGES)
-    declare(members, "remove", "Take a person out.", remove, CHANGES)
+    declare(members, "remove", "Remove a person.", remove, CHANGES)
 
 
 def request(  # noqa: PLR0913 - each is an option of the command
     backend: Backend,
     name: Name,
     email: Annotated[
-        str | None, typer.Option(metavar="MAIL", help="Who will own it. Default: you.", show_default=False)
+        str | None, typer.Option(metavar="MAIL", help="The owner. Default: you.", show_default=False)
     ] = None,
     cluster: Clusters = None,
     namespace: Namespaces = None,
@@ -136,7 +134,9 @@ def create(  # noqa: PLR0913 - each is an option of the command
     member: Members = None,
     owner: Annotated[
         list[str] | None,
-        typer.Option(metavar="MAIL", help="Who may change its members; may be repeated.", show_default=False),
+        typer.Option(
+            metavar="MAIL", help="An owner, who may change the members; may be repeated.", show_default=False
+        ),
     ] = None,
     quota: Gpus = None,
     max_duration: Longest = None,
@@ -182,7 +182,9 @@ SLICE_FILES: tuple[Column, ...] = (
 def delete(
     backend: Backend,
     name: Name,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; without it you are told what would go.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Delete it. Default: only show what would be deleted.")
+    ] = False,
     output: Output = Form.TABLE,
 ) -> None:
     """Take a slice away, with its files. Refused while a request of it waits or holds nodes.

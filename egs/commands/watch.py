@@ -25,7 +25,7 @@ class WatchForm(StrEnum):
 
 def register(app: typer.Typer) -> None:
     """Add it to the app."""
-    declare(app, "watch", "Follow what happens, as it happens.", watch, READS_NOW)
+    declare(app, "watch", "Follow events as they happen.", watch, READS_NOW)
 
 
 def watch(
@@ -36,9 +36,9 @@ def watch(
     ] = None,
     every: Annotated[
         int,
-        of_repository(min=1, max=3600, metavar="SECONDS", help="Pause between two looks.", show_default=True),
+        of_repository(min=1, max=3600, metavar="SECONDS", help="Pause between two polls.", show_default=True),
     ] = 5,
-    output: Annotated[WatchForm, typer.Option("--output", "-o", help="How to tell it.")] = WatchForm.TABLE,
+    output: Annotated[WatchForm, typer.Option("--output", "-o", help="Output format.")] = WatchForm.TABLE,
 ) -> None:
     """Follow events as they come; with --slice or --gpr also phases and estimated starts. Ctrl-C ends it.
 

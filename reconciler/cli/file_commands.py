@@ -15,9 +15,9 @@ def register(app: typer.Typer) -> None:
     """Add them to the app."""
     _group_of(app, "gpr").command("move", short_help="Put a request before others (admins).")(move)
     _group_of(app, "slice").command("edit", short_help="Change fields of a slice.")(edit_slice)
-    app.command("resubmit", short_help="Stand behind a held file as it reads.")(resubmit)
+    app.command("resubmit", short_help="Approve a held file as your own change.")(resubmit)
     app.command("init", short_help="Begin a repository.")(init)
-    app.command("prune", short_help="Remove files of requests that are over.")(prune)
+    app.command("prune", short_help="Remove files of finished requests.")(prune)
 
 
 def _group_of(app: typer.Typer, name: str) -> typer.Typer:
@@ -29,8 +29,8 @@ def _group_of(app: typer.Typer, name: str) -> typer.Typer:
 
 def move(  # noqa: PLR0913 - each is an option of the command
     request: Request,
-    first: Annotated[bool, typer.Option("--first", help="Before all of its priority.")] = False,
-    last: Annotated[bool, typer.Option("--last", help="Behind all of its priority.")] = False,
+    first: Annotated[bool, typer.Option("--first", help="Before all others of its priority.")] = False,
+    last: Annotated[bool, typer.Option("--last", help="After all others of its priority.")] = False,
     before: Annotated[
         str | None, typer.Option(metavar="SLICE/GPR", help="Just before this one.", show_default=False)
     ] = None,
@@ -104,7 +104,7 @@ def resubmit(
 
 
 def init(
-    path: Annotated[str, typer.Argument(metavar="PATH", help="A folder; made if it is not there.")],
+    path: Annotated[str, typer.Argument(metavar="PATH", help="A folder; created if it does not exist.")],
     admin: Annotated[
         str | None,
         typer.Option(
@@ -124,9 +124,7 @@ def init(
 
 
 def prune(
-    apply: Annotated[
-        bool, typer.Option("--apply", help="Remove them; without it they are only listed.")
-    ] = False,
+    apply: Annotated[bool, typer.Option("--apply", help="Remove them. Default: only list them.")] = False,
     repo: Repo = None,
     author: Author = None,
     output: Output = Form.TABLE,

@@ -16,14 +16,17 @@ def register(app: typer.Typer) -> None:
 
 
 def forecast(  # noqa: PLR0913 - each is an option of the command
-    shape: Annotated[str, typer.Option(metavar="SHAPE", help="GPU shape of the nodes that are added.")],
+    shape: Annotated[str, typer.Option(metavar="SHAPE", help="GPU shape of the added nodes.")],
     target_p90: Annotated[
-        str, typer.Option("--target-p90", metavar="D", help="Nine of ten requests are to wait no longer: 4h.")
+        str,
+        typer.Option(
+            "--target-p90", metavar="D", help="Target: nine of ten requests wait no longer than this: 4h."
+        ),
     ],
-    most: Annotated[
-        int, typer.Option(metavar="N", min=1, max=100_000, help="Nodes that are added at most.")
-    ] = 256,
-    since: Annotated[str, typer.Option(metavar="D", help="How far back requests are replayed: 14d.")] = "14d",
+    most: Annotated[int, typer.Option(metavar="N", min=1, max=100_000, help="Most nodes to add.")] = 256,
+    since: Annotated[
+        str, typer.Option(metavar="D", help="How many days of requests to replay: 14d.")
+    ] = "14d",
     repo: Repo = None,
     now: Now = None,
     output: Output = Form.TABLE,

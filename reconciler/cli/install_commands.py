@@ -25,7 +25,7 @@ Name = Annotated[str, typer.Option("--name", metavar="NAME", help="Of the instal
 def register(app: typer.Typer) -> None:
     """Add them to the app."""
     app.command("install", short_help="Install or upgrade in a cluster, without Helm.")(install)
-    app.command("uninstall", short_help="Take everything out of a cluster again.")(uninstall)
+    app.command("uninstall", short_help="Uninstall from a cluster.")(uninstall)
 
 
 def install(  # noqa: PLR0913 - each is an option of the command
@@ -47,12 +47,14 @@ def install(  # noqa: PLR0913 - each is an option of the command
     ] = None,
     git_secret: Annotated[
         str | None,
-        typer.Option(metavar="SECRET", help="Secret that opens the repository.", show_default=False),
+        typer.Option(
+            metavar="SECRET", help="Secret with the credentials of the repository.", show_default=False
+        ),
     ] = None,
     verify: Annotated[
         Literal["none", "signature", "forge", "both"] | None,
         typer.Option(
-            help="What has to be shown of a change on main; none: everyone who can push counts as an admin.",
+            help="How changes of main are verified; none: everyone who can push counts as an admin.",
             show_default=False,
         ),
     ] = None,
@@ -64,9 +66,9 @@ def install(  # noqa: PLR0913 - each is an option of the command
     ] = None,
     name: Name = "egs",
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be made; no cluster is asked.")
+        bool, typer.Option("--dry-run", help="Print the objects; no cluster is contacted.")
     ] = False,
-    output: Annotated[Form, typer.Option("--output", "-o", help="How to answer.")] = Form.TABLE,
+    output: Annotated[Form, typer.Option("--output", "-o", help="Output format.")] = Form.TABLE,
     kubeconfig: OwnKubeconfig = None,
     context: OwnContext = None,
 ) -> None:
@@ -99,7 +101,8 @@ def uninstall(
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Even while requests hold nodes: they lose them at once.")
+        bool,
+        typer.Option("--force", help="Uninstall even while requests hold nodes; they lose them at once."),
     ] = False,
     name: Name = "egs",
     kubeconfig: OwnKubeconfig = None,

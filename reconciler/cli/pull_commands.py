@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
     )
     group.command("status", short_help="What open pull requests would do, and what they wait for.")(status)
     app.add_typer(group, name="pr")
-    app.command("codeowners", short_help="Who reviews what, in the forge's words.")(codeowners)
+    app.command("codeowners", short_help="Show or write the forge's CODEOWNERS.")(codeowners)
 
 
 def status(
@@ -59,7 +59,7 @@ def codeowners(  # noqa: PLR0913 - each is an option of the command
     forge: Forge = None,
     write: Annotated[bool, typer.Option("--write", help="Bring the file up to date.")] = False,
     check: Annotated[
-        bool, typer.Option("--check", help="Say what is not in force; exit 1 if anything is not.")
+        bool, typer.Option("--check", help="Report what is not in force; exit 1 if anything is not.")
     ] = False,
     rules: Annotated[
         bool, typer.Option("--rules", help="Show the calls that protect the branches instead, as JSON.")

@@ -38,7 +38,7 @@ def validate(
     path: Annotated[
         str | None,
         typer.Argument(
-            metavar="[PATH]", help="Folder, bare repository or URL; default as --repo.", show_default=False
+            metavar="PATH", help="Folder, bare repository or URL; default as --repo.", show_default=False
         ),
     ] = None,
     repo: Repo = None,
@@ -83,7 +83,7 @@ def check_pr(
         str | None,
         typer.Option(
             metavar="'NAME <MAIL>'",
-            help="Judge it as this person's change. Default: the account that CI names.",
+            help="Judge it as a change of this person. Default: the account that CI names.",
             show_default=False,
         ),
     ] = None,

@@ -13,12 +13,12 @@ from egs.commands.questions import Fairness
 
 Trace = Annotated[
     str | None,
-    typer.Argument(metavar="[FILE]", help="A CSV as of plan --instance; - reads stdin.", show_default=False),
+    typer.Argument(metavar="FILE", help="A CSV as of plan --instance; - reads stdin.", show_default=False),
 ]
 Since = Annotated[
     str | None,
     typer.Option(
-        metavar="TIME", help="With --history: only what was filed from then on.", show_default=False
+        metavar="TIME", help="With --history: only requests filed from then on.", show_default=False
     ),
 ]
 Policy = Annotated[
@@ -27,7 +27,7 @@ Policy = Annotated[
 ]
 RequestsOut = Annotated[
     Path | None,
-    typer.Option(metavar="OUT.csv", help="Write what became of each request.", show_default=False),
+    typer.Option(metavar="OUT.csv", help="Write the outcome of each request.", show_default=False),
 ]
 
 
@@ -45,21 +45,23 @@ def simulate(  # noqa: PLR0913 - each is an option of the command
     since: Since = None,
     repo: Repo = None,
     fairness: Annotated[
-        Fairness, typer.Option(help="off: priority, time of filing and order alone; no policy of the queue.")
+        Fairness, typer.Option(help="off: only priority, time of filing and order; no queue policy.")
     ] = Fairness.ON,
     policy: Policy = None,
     arrivals: Annotated[
-        float, typer.Option(metavar="F", min=0.01, max=100, help="Requests come so many times as fast.")
+        float, typer.Option(metavar="F", min=0.01, max=100, help="Factor by which requests arrive faster.")
     ] = 1.0,
     early_release: Annotated[
         float, typer.Option(metavar="SHARE", min=0, max=1, help="Share of requests that release early.")
     ] = 0.0,
     failures: Annotated[
         str | None,
-        typer.Option(metavar="MTBF", help="Nodes fail once in so long on average: 30d.", show_default=False),
+        typer.Option(metavar="MTBF", help="Mean time between failures of a node: 30d.", show_default=False),
     ] = None,
-    mended: Annotated[str, typer.Option(metavar="D", help="With --failures: how long a node is out.")] = "1d",
-    seed: Annotated[int, typer.Option(metavar="N", help="Of everything that is drawn.")] = 0,
+    mended: Annotated[
+        str, typer.Option(metavar="D", help="With --failures: how long a failed node is out.")
+    ] = "1d",
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the random draws.")] = 0,
     requests_out: RequestsOut = None,
     output: Output = Form.TABLE,
 ) -> None:

@@ -20,7 +20,7 @@ def kubeconfig_token(
     secret: Annotated[
         str, typer.Option(metavar="NAME", help="The Secret it is bound to.", show_default=False)
     ],
-    uid: Annotated[str, typer.Option(metavar="UID", help="That very Secret.", show_default=False)],
+    uid: Annotated[str, typer.Option(metavar="UID", help="UID of that Secret.", show_default=False)],
     kubeconfig: OwnKubeconfig = None,
     context: OwnContext = None,
 ) -> None:
