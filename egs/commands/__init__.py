@@ -1,4 +1,4 @@
-"""The commands that work on a repository and on a server: words, options, columns and help, each declared once.
+"""The commands that work on a repository and on a server: names, options, columns and help, each declared once.
 
 `backend` is the port behind them and `limits` says what a server does not carry out. Functions import what they need
 when they run, because `egs --help` loads nothing heavy.

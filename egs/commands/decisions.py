@@ -62,7 +62,7 @@ def approve(  # noqa: PLR0913 - each is an option of the command
     key: SigningKey = None,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="For the requester.", show_default=False)] = "",
 ) -> None:
-    """Approve a request exactly as it reads now; an edit that asks for more needs a new word.
+    """Approve a request exactly as it reads now; an edit that asks for more needs a new approval.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""Commands that change a repository and that no server has: gpr move, slice edit, resubmit, init, prune. Only words."""
+"""Commands that change a repository and that no server has. Declarations only; the work is imported late."""
 
 from __future__ import annotations
 

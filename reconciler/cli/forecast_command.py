@@ -1,4 +1,4 @@
-"""The command `egs forecast`. Only its words; the work is imported late."""
+"""The command `egs forecast`. Declarations only; the work is imported late."""
 
 from __future__ import annotations
 

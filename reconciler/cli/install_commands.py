@@ -1,4 +1,4 @@
-"""The commands `egs install` and `egs uninstall`. Only their words; the work is imported when it is done."""
+"""The commands `egs install` and `egs uninstall`. Declarations only; the work is imported late."""
 
 from __future__ import annotations
 

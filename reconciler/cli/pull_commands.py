@@ -1,4 +1,4 @@
-"""`egs pr …` and `egs codeowners`: what pull requests would do, and the forge's rules for them. Only their words."""
+"""`egs pr …` and `egs codeowners`: what pull requests would do, and the forge's rules for them. Declarations only."""
 
 from __future__ import annotations
 

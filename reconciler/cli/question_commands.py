@@ -1,4 +1,4 @@
-"""Commands that ask and change nothing: validate, check-pr, diff. Only their words; the work is imported late.
+"""Commands that ask and change nothing: validate, check-pr, diff. Declarations only; the work is imported late.
 
 `egs --help` has to be there at once, so nothing heavy is imported before a command runs.
 """

@@ -1,4 +1,4 @@
-"""The command that kubectl calls for kubeconfigs of `egs kubeconfig`. Only its words."""
+"""The command that kubectl calls for kubeconfigs of `egs kubeconfig`. Declarations only."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def kubeconfig_token(
     kubeconfig: OwnKubeconfig = None,
     context: OwnContext = None,
 ) -> None:
-    """Print a token in the words of kubectl's plugins; kubeconfigs of `egs kubeconfig` call it.
+    """Print a token in the format of kubectl's plugins; kubeconfigs of `egs kubeconfig` call it.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""`egs codeowners`: the policy in the words of a forge, as CODEOWNERS and branch rules; and whether both are in force.
+"""`egs codeowners`: the policy in a forge's terms, as CODEOWNERS and branch rules; and whether both are in force.
 
 Both are a help for people, who see early whom to ask. What counts is judged by the check and by the controller
 (docs/security.md), whatever the forge lets through. Held by tests/reconciler/cli/test_codeowners.py.

@@ -95,7 +95,7 @@ def _member(member: str | None, slice_: str, spec: SliceSpec, source: Source) ->
 
 
 def answer_kubectl(ticket: Ticket, own: Own) -> None:
-    """A fresh token, in the words that kubectl understands."""
+    """A fresh token, in the format that kubectl understands."""
     api = member_tokens.connected(member_tokens.opened(own.kubeconfig, own.context), "of this kubeconfig")
     token = member_tokens.token(api, ticket, member_tokens.EXEC_LIFE)
     status = {"token": token.value, "expirationTimestamp": format_instant(token.end)}
