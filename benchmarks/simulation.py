@@ -88,7 +88,7 @@ def _ours(found: Instance) -> list[Row]:
     orders: list[tuple[str, Ordering]] = [
         ("default policy", ByPolicy(Scheduling(), trace.pools, {})),
         ("first come in each band", Bare()),
-        ("shortest service, nobody protected", ByPolicy(shortest, trace.pools, {})),
+        ("shortest service, no protection", ByPolicy(shortest, trace.pools, {})),
     ]
     return [_our(name, trace, ordering) for name, ordering in orders]
 
