@@ -17,6 +17,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any
@@ -91,14 +92,14 @@ def _root(
 
 def commands(registers: Sequence[Register], target: Target | None) -> Any:
     """The commands for a repository (no target) or a server, as whose backend the repository is opened from now on."""
+    from egs.commands.command_tree import command_tree
     from egs.commands.limits import limit
 
     app, opener = build(registers)
     REPOSITORY.set(opener)
-    local = typer.main.get_command(app)
-    if target is not None or opener is None:
-        limit(local, is_alone=opener is None)
-    return local
+    is_limited = target is not None or opener is None
+    is_alone = opener is None
+    return command_tree(app, partial(limit, is_alone=is_alone) if is_limited else lambda *_: None)
 
 
 def _print_version(wanted: bool) -> None:

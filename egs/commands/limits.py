@@ -16,27 +16,21 @@ NOT_ON_A_SERVER = frozenset(
 """Commands, or groups of them. What is for the caller's own files and machines is not for a server either, and runs."""
 
 
-def limit(command: Any, path: str = "", *, is_alone: bool) -> None:
-    """Refuse those commands and options in a tree of commands; hide them too if the client is alone."""
-    for name, inner in getattr(command, "commands", {}).items():
-        full = f"{path} {name}".strip()
-        if full in NOT_ON_A_SERVER:
-            _refuse(inner, full, is_alone)
-            inner.hidden = inner.hidden or is_alone
-        else:
-            limit(inner, full, is_alone=is_alone)
+def limit(command: Any, path: str, *, is_alone: bool) -> None:
+    """Make a command refuse what a server does not carry out; hide that too if the client is alone."""
+    if any(path == refused or path.startswith(f"{refused} ") for refused in NOT_ON_A_SERVER):
+        _refuse(command, path, is_alone)
+        return
     marked = [p for p in command.params if getattr(p, "rich_help_panel", None) == ON_A_REPOSITORY]
     if marked and command.callback is not None:
         _refuse_options(command, path, marked, is_alone)
 
 
 def _refuse(command: Any, path: str, is_alone: bool) -> None:
-    for name, inner in getattr(command, "commands", {}).items():
-        _refuse(inner, f"{path} {name}", is_alone)
-
     def refused(**_: object) -> None:
         raise not_here(f"egs {path}", is_alone=is_alone)
 
+    command.hidden = command.hidden or (is_alone and path in NOT_ON_A_SERVER)
     if not hasattr(command, "commands"):
         command.callback = refused
 
