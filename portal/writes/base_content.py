@@ -50,7 +50,7 @@ class BaseContent:
 
     def below(self, folder: str) -> Sequence[str]:
         """Files that are not documents are left out: they have no effect."""
-        repository = self.main_tree.repository
+        repository = self.main_tree.documents.repository
         there = (*repository.documents, *repository.refused)
         return sorted(path for path in there if path.startswith(f"{folder}/"))
 

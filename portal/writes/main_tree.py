@@ -1,7 +1,6 @@
-"""Main as the writer sees it: its documents, the errors a change would bring, and recent changes by path.
+"""Main as the writer sees it: its documents, its files, and recent changes by path.
 
-Documents are read once, then updated at the cost of what changed. A change is tried in memory and taken back, so an
-invalid one fails alone and costs no commit.
+Documents are read once, then updated at the cost of what changed.
 
 Held by tests/portal/writes/test_main_tree.py.
 """
@@ -14,18 +13,18 @@ from dataclasses import dataclass, field
 from portal.writes import parsed_files
 from portal.writes.idempotency import since
 from portal.writes.write_request import Changes
+from reconciler.changes.main_documents import MainDocuments
 from reconciler.documents.in_force import Desired
 from reconciler.store.document_cache import DocumentCache
 from reconciler.store.git.git_objects import blob_oid
 from reconciler.store.store_port import REGULAR_MODE, Entry, Store
+from schemas.documents.project import ProjectSpec
 from schemas.reading import reader
 from schemas.reading.strict_yaml import MAX_BYTES
-from schemas.rules.problems import Problem
-from schemas.rules.repository import Outcome, Repository
+from schemas.rules.repository import Outcome
 
 MOST_COMMITS = 500
 """Most commits of others that are read one by one; beyond that all their changes count as the last one's."""
-Undo = Mapping[str, Outcome]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +43,13 @@ class MainTree:
 
     store: Store
     tip: str
-    repository: Repository
+    documents: MainDocuments
     oids: dict[str, str]
     """Blob ids of the plain files, by path, without changes being tried."""
     turn: int = 0
     """Grows with every followed commit."""
     last: dict[str, Changed] = field(default_factory=dict)
     """By path; only files that have changed since the start."""
-    _errors: frozenset[Problem] | None = None
 
     @classmethod
     def at(
@@ -66,7 +64,13 @@ class MainTree:
         desired.repository.is_recorded = is_recorded
         desired.update(tip)
         oids = {e.path: e.oid for e in store.diff(None, tip) if e.oid is not None and e.mode == REGULAR_MODE}
-        return cls(store, tip, desired.repository, oids)
+        return cls(store, tip, MainDocuments(desired.repository, parsed_files.read_document), oids)
+
+    @property
+    def project(self) -> ProjectSpec | None:
+        """The project's rules, if project.yaml is valid."""
+        found = self.documents.repository.project
+        return None if found is None else found.spec
 
     def content(self, path: str) -> bytes | None:
         """A file of main; None: there is none, which costs no read."""
@@ -88,10 +92,10 @@ class MainTree:
             for entry in entries:
                 self.last[entry.path] = Changed(self.turn, commit.oid, who.email, who.name)
         latest = {e.path: e for _, entries in steps for e in entries}
-        self.repository.update(self._read(latest))
+        self.documents.update(self._read(latest))
         for path, entry in latest.items():
             self._put(path, entry.oid if entry.mode == REGULAR_MODE else None)
-        self.tip, self._errors = tip, None
+        self.tip = tip
 
     def _put(self, path: str, oid: str | None) -> None:
         if oid is None:
@@ -117,29 +121,3 @@ class MainTree:
             for path, data in changes.items():
                 self._put(path, None if data is None else blob_oid(data))
         self.tip = tip
-
-    def tried(self, changes: Changes) -> tuple[tuple[Problem, ...], Undo]:
-        """Apply the changes; returns the errors that they bring, and how to undo them."""
-        before = self.errors()
-        undo = {path: self._outcome(path) for path in changes}
-        self.repository.update(
-            {p: None if data is None else parsed_files.read_document(p, data) for p, data in changes.items()}
-        )
-        after = self.errors(anew=True)
-        found = tuple(sorted(p for p in after if p.file in changes or p not in before))
-        return found, undo
-
-    def take_back(self, undo: Undo) -> None:
-        """Undo `tried`."""
-        self.repository.update(undo)
-        self._errors = None
-
-    def _outcome(self, path: str) -> Outcome:
-        found = self.repository.documents.get(path)
-        return self.repository.refused.get(path) if found is None else found
-
-    def errors(self, *, anew: bool = False) -> frozenset[Problem]:
-        """Errors of the documents, including the applied changes."""
-        if self._errors is None or anew:
-            self._errors = frozenset(p for p in self.repository.problems() if p.severity == "error")
-        return self._errors

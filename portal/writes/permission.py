@@ -7,24 +7,19 @@ Held by tests/portal/writes/test_permission.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 from portal.http.errors import bad_parameters, forbidden
-from portal.views.view import View
 from portal.writes.parsed_files import read_document
 from portal.writes.write_request import Changes, WriteRequest
-from reconciler.documents.restored_files import ends, says
+from reconciler.changes.main_documents import sentence
 from reconciler.model.evidence import Actor, Denial
 from reconciler.trust.policy import Change, What, denial
 from schemas.documents.base import Document
-from schemas.documents.gpr import GPR
 from schemas.documents.project import ProjectSpec
 from schemas.reading.reader import rule_of
-from schemas.rules.edits import edit_problems
 from schemas.rules.problems import Problem
-from schemas.rules.repository import Outcome, Repository
-from schemas.status.gpr_status import HOLDING
 
 Read = Callable[[str], bytes | None]
 MOST_PROBLEMS = 20
@@ -76,38 +71,11 @@ def _is_an_admins_to_merge(actor: Actor, found: Denial) -> bool:
     return kind == "Slice" and names["name"] in actor.owns
 
 
-def forbidden_edits(
-    view: View, repository: Repository, changes: Changes, before: Mapping[str, Outcome]
-) -> Iterator[Problem]:
-    """Changed terms of requests that hold nodes; `repository` already has the changes, `before` the old contents."""
-    templates = {name: template.spec for name, template in repository.templates.items()}
-    for path, data in changes.items():
-        found = rule_of(path)
-        if found is None or found[0].kind != "GPR" or data is None:
-            continue
-        names: Mapping[str, str] = found[1]
-        status = view.facts.requests.get(f"{names['slice']}/{names['name']}")
-        new = repository.resolved(names["slice"], names["name"])
-        if status is not None and status.phase in HOLDING and new is not None:
-            old = before.get(path)
-            said = says(old if isinstance(old, GPR) else None, templates)
-            for each in edit_problems(path, status.accepted_spec, new, status.phase, said):
-                yield each.problem(None)
-
-
-def without_ends(found: Iterable[Problem], changes: Changes) -> list[Problem]:
-    """Drop problems of files that end their request: nothing else in them matters."""
-    ending = {path for path, data in changes.items() if ends(path, data)}
-    if len(ending) == len(changes):
-        return []
-    return [problem for problem in found if problem.file not in ending]
-
-
-def refuse(found: list[Problem]) -> None:
+def refuse(found: Sequence[Problem]) -> None:
     """ApiError 422 with every problem, if there is one."""
     if not found:
         return
     shown = found[:MOST_PROBLEMS]
-    text = "; ".join(f"{p.file}: {p.message} ({p.rule}; {p.fix})" for p in shown)
+    text = "; ".join(map(sentence, shown))
     data = {"problems": [{"file": p.file, "rule": p.rule, "message": p.message, "fix": p.fix} for p in shown]}
     raise bad_parameters(f"nothing is changed, because it would be invalid: {text}", data)

@@ -19,11 +19,11 @@ from portal.http.headers import RequestOrigin
 from portal.views.view import View
 from portal.writes.base_content import BaseContent, held_in, new_contents, overtaken
 from portal.writes.idempotency import KEY, REQUEST_ID, SERVICE, History, Made, digest_of, trailer_of
-from portal.writes.main_tree import Changed, MainTree, Undo
-from portal.writes.permission import forbidden_edits, goes, refuse, without_ends
+from portal.writes.main_tree import Changed, MainTree
+from portal.writes.permission import goes, refuse
 from portal.writes.write_request import Changes, Landed, WriteRequest
+from reconciler.changes.main_documents import Undo
 from reconciler.changes.reinstate import brought_again
-from reconciler.documents.finished_files import brought
 from reconciler.store.store_port import Draft, Person
 from reconciler.trust.vouchers import ON_BEHALF_OF
 from schemas.errors import EgsError
@@ -141,7 +141,7 @@ class WriteRound:
         if not changes:
             self.round.answered.append((waiting, Landed("pushed", self.main_tree.tip)))
         elif way == "propose":
-            self.main_tree.take_back(step.undo)
+            self.main_tree.documents.take_back(step.undo)
             self._check_room(waiting)
             self._proposing[waiting.write.caller.email] += 1
             self.round.proposed.append(step)
@@ -166,8 +166,8 @@ class WriteRound:
         return replace(write, caller=replace(found, name=known.name))
 
     def _is_surely_proposed(self, write: WriteRequest) -> bool:
-        project = self.main_tree.repository.project
-        is_asked = project is not None and project.spec.changes == "pull-request"
+        project = self.main_tree.project
+        is_asked = project is not None and project.changes == "pull-request"
         return write.asks or (is_asked and not write.must_push)
 
     def _check_room(self, waiting: Waiting) -> None:
@@ -191,8 +191,7 @@ class WriteRound:
         return changes
 
     def _way(self, waiting: Waiting, base: BaseContent, changes: Changes) -> str:
-        project = self.main_tree.repository.project
-        return goes(waiting.write, changes, base.read, None if project is None else project.spec)
+        return goes(waiting.write, changes, base.read, self.main_tree.project)
 
     def _is_news(self, waiting: Waiting, last: Changed) -> bool:
         """Whether another user changed it since the caller looked."""
@@ -205,15 +204,8 @@ class WriteRound:
         if not changes:
             return Step(waiting, changes, draft, {}), "push"
         way = self._way(waiting, base, changes)
-        before = self.main_tree.errors()
-        errors, undo = self.main_tree.tried(changes)
-        found = brought(errors, self.view.facts.requests, before, changes)
-        try:
-            forbidden = forbidden_edits(self.view, self.main_tree.repository, changes, undo)
-            refuse(without_ends([*found, *forbidden], changes))
-        except EgsError:
-            self.main_tree.take_back(undo)
-            raise
+        problems, undo = self.main_tree.documents.judged(changes, self.view.facts.requests)
+        refuse(problems)
         return Step(waiting, changes, draft, undo), way
 
 

@@ -282,7 +282,7 @@ class GroupWriter:
             self._landed(main_tree, steps, oids)
             return outcome, []
         for step in reversed(steps):
-            main_tree.take_back(step.undo)
+            main_tree.documents.take_back(step.undo)
         if outcome is Outcome.REFUSED:
             self._refused(steps)
             return outcome, []

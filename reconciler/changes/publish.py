@@ -8,25 +8,21 @@ folder it is files, and the person is told what to do with them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
 from egs.commands import output
 from reconciler.changes.change import AS_USUAL, Build, Change, Means, Submitted
+from reconciler.changes.main_documents import MainDocuments, sentence
 from reconciler.changes.propose import propose, report_branch
-from reconciler.documents.finished_files import brought
 from reconciler.documents.in_force import Desired
-from reconciler.documents.restored_files import ends
-from reconciler.queries.state import State, as_filed, read_state
+from reconciler.documents.unread_files import recorded
+from reconciler.queries.state import State, read_state
 from reconciler.sources.command_errors import NotAllowed
 from reconciler.sources.source import Changes, Remote, Source
 from reconciler.store.store_port import Draft, Outcome, Person
 from schemas.errors import Fault
 from schemas.reading.reader import rule_of
-from schemas.rules.edits import edit_problems
-from schemas.rules.problems import Problem
-from schemas.status.gpr_status import HOLDING
 
 TRIES = 10
 """Number of lost races before giving up."""
@@ -49,7 +45,7 @@ def submit(
         change, notes = _settled(source, state, base, build(state, base), author)
         _check_paths(change.changes)
         commit = source.store.write(Draft(change.changes, change.subject, who, now, base, base))
-        _check(source, state, (base, commit), change.changes)
+        _check(source, state, base, change.changes)
         tried = Submitted(change, state, base, commit)
         _tell((*notes, *_doubts(source, tried, author, means)), told)
         done = tried if is_trial else _carried(source, tried, means)
@@ -87,10 +83,10 @@ def _doubts(source: Source, tried: Submitted, author: Person | None, means: Mean
 
 
 def _tell(sentences: tuple[str, ...], told: set[str]) -> None:
-    for sentence in sentences:
-        if sentence not in told:
-            output.note(sentence)
-            told.add(sentence)
+    for said in sentences:
+        if said not in told:
+            output.note(said)
+            told.add(said)
 
 
 def _carried(source: Source, tried: Submitted, means: Means) -> Submitted | None:
@@ -146,55 +142,17 @@ def _check_paths(changes: Changes) -> None:
             raise NotAllowed(f"nothing is changed, because {path} is not the path of a document", "StrayFile")
 
 
-def _check(source: Source, state: State, commits: tuple[str, str], changes: Changes) -> None:
+def _check(source: Source, state: State, base: str, changes: Changes) -> None:
     """Refuses a change that leaves an error in a changed file, or adds one elsewhere."""
     desired = Desired(source.store, source.cache)
-    desired.update(commits[0])
-    before = set(desired.problems)
-    desired.update(commits[1])
-    errors = [
-        problem
-        for problem in desired.problems
-        if problem.severity == "error" and (problem.file in changes or problem not in before)
-    ]
-    ending = {path for path, data in changes.items() if ends(path, data)}
-    if len(ending) == len(changes):
-        return  # if the change ends a request, nothing else in its file matters
-    errors = [problem for problem in errors if problem.file not in ending]
-    found = list(brought(errors, state.facts.requests, before, changes))
-    found += _forbidden_edits(source, state, commits, changes)
+    committed = state.committed
+    desired.repository.is_recorded = recorded(() if committed is None else committed.requests)
+    desired.update(base)
+    found, _ = MainDocuments(desired.repository).judged(changes, state.facts.requests)
     if found:
         raise NotAllowed(
-            f"nothing is changed, because the result would be invalid: {'; '.join(map(_sentence, found))}"
+            f"nothing is changed, because the result would be invalid: {'; '.join(map(sentence, found))}"
         )
-
-
-def _forbidden_edits(
-    source: Source, state: State, commits: tuple[str, str], changes: Changes
-) -> list[Problem]:
-    found: list[Problem] = []
-    for path, data in changes.items():
-        names = _request_of(path)
-        status = None if names is None else state.facts.requests.get("/".join(names))
-        if names is None or data is None or status is None or status.phase not in HOLDING:
-            continue
-        before, new = (as_filed(source, commit, "/".join(names)) for commit in commits)
-        if new is not None:
-            findings = edit_problems(path, status.accepted_spec, new, status.phase, before)
-            found += [finding.problem(None) for finding in findings]
-    return found
-
-
-def _request_of(path: str) -> tuple[str, str] | None:
-    found = rule_of(path)
-    if found is None or found[0].kind != "GPR":
-        return None
-    names: Mapping[str, str] = found[1]
-    return names["slice"], names["name"]
-
-
-def _sentence(problem: Problem) -> str:
-    return f"{problem.file}: {problem.message} ({problem.rule}; {problem.fix})"
 
 
 def report(done: Submitted) -> None:

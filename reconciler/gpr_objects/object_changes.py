@@ -20,9 +20,10 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from reconciler.changes.main_documents import MainDocuments
 from reconciler.clusters.kubernetes.admission.object_authors import address_of, is_address
 from reconciler.deciding.fold import deletions_digest
-from reconciler.documents.restored_files import EARLY_RELEASE, readable
+from reconciler.documents.restored_files import EARLY_RELEASE, readable, says
 from reconciler.documents.yaml_edit import with_field
 from reconciler.gpr_objects.object_files import (
     DOOR,
@@ -44,11 +45,9 @@ from schemas.documents.base import API_VERSION
 from schemas.documents.gpr import GPR, GPRSpec
 from schemas.reading.reader import read_document
 from schemas.reading.yaml_text import dump
-from schemas.rules.edits import asks_more_or_other, edit_problems
+from schemas.rules.edits import asks_more_or_other
 from schemas.rules.findings import Finding
 from schemas.rules.problems import Problem
-from schemas.rules.repository import Repository
-from schemas.rules.rule_list import severity_of
 from schemas.rules.view import gpr_path
 from schemas.status.gpr_status import HOLDING, TERMINAL, GPRStatus
 
@@ -112,7 +111,7 @@ def _file_of(origin: Origin, view: ObjectsView) -> GPR | None:
 def door_actions(view: ObjectsView) -> tuple[Action, ...]:
     """Edits, each valid on top of the previous ones, and statuses of objects that need no edit."""
     actions: list[Action] = []
-    trial = view.repository.copy()
+    trial = MainDocuments(view.repository.copy())
     if not held_cancellations(view):
         actions += _cancellations(view, trial)
     oldest_first = sorted(
@@ -129,7 +128,7 @@ def door_actions(view: ObjectsView) -> tuple[Action, ...]:
 # -- deleted objects ----------------------------------------------------------------------------------------
 
 
-def _cancellations(view: ObjectsView, trial: Repository) -> Iterator[Edit]:
+def _cancellations(view: ObjectsView, trial: MainDocuments) -> Iterator[Edit]:
     for key, origin in sorted(orphans(view).items()):
         if key not in view.gone or key in view.troubles:
             continue
@@ -138,7 +137,7 @@ def _cancellations(view: ObjectsView, trial: Repository) -> Iterator[Edit]:
             yield Edit(key, "branch", {}, f"Withdraw {key}", DOOR, str(origin))
         elif (edit := _cancellation(key, gpr, origin, view)) is not None:
             if edit.via == "commit":
-                trial.update({path: _outcome(path, data) for path, data in edit.changes.items()})
+                trial.tried(edit.changes)
             yield edit
 
 
@@ -163,10 +162,6 @@ def _cancellation(key: str, gpr: GPR, origin: Origin, view: ObjectsView) -> Edit
     return Edit(key, view.via, changes, subject, DOOR, str(origin), behalf)
 
 
-def _outcome(path: str, data: bytes | None) -> Any:
-    return None if data is None else read_document(path, data)
-
-
 # -- existing objects ---------------------------------------------------------------------------------------
 
 
@@ -177,7 +172,7 @@ def author_of(asked: GprObject, guarded_since: datetime | None) -> Author:
     return Author(asked.author or asked.manager, is_verified=False)
 
 
-def _answer(asked: GprObject, view: ObjectsView, trial: Repository) -> Action:
+def _answer(asked: GprObject, view: ObjectsView, trial: MainDocuments) -> Action:
     author = author_of(asked, view.guarded_since)
     state = ObjectState(asked.generation, author.name, author.is_verified)
     slice_ = _slice_of(asked, view)
@@ -236,14 +231,16 @@ def _slice_of(asked: GprObject, view: ObjectsView) -> str | Refusal:
     return slice_
 
 
-def _name_refusal(asked: GprObject, origin: Origin, view: ObjectsView, trial: Repository) -> Refusal | None:
+def _name_refusal(
+    asked: GprObject, origin: Origin, view: ObjectsView, trial: MainDocuments
+) -> Refusal | None:
     """The refusal if another request has the name, on main or in an earlier edit."""
     slice_, name = origin.slice, origin.name
     path, was_filed = gpr_path(slice_, name), bool(asked.status.get("filed"))
     held = origin.key in view.statuses and view.statuses[origin.key].phase in HOLDING
-    if path in trial.refused and not was_filed and not held:
+    if path in trial.repository.refused and not was_filed and not held:
         return Refusal(f"{path} exists but cannot be read; fix or remove it", "NameTaken")
-    gpr = trial.gprs.get((slice_, name))
+    gpr = trial.repository.gprs.get((slice_, name))
     if gpr is not None:
         return _taken(origin_of(gpr), origin)
     if origin.key in view.statuses and not was_filed and not held:
@@ -269,7 +266,7 @@ def _taken(theirs: Origin | None, ours: Origin) -> Refusal | None:
 
 
 def _filing(
-    asked: GprObject, origin: Origin, state: ObjectState, view: ObjectsView, trial: Repository
+    asked: GprObject, origin: Origin, state: ObjectState, view: ObjectsView, trial: MainDocuments
 ) -> Action:
     """The wanted file, validated, and how it gets to main."""
     key, path = origin.key, gpr_path(origin.slice, origin.name)
@@ -282,7 +279,7 @@ def _filing(
         if view.proposals.get(key, current) == current or key in view.troubles:
             return _told(asked, state, status)
         return Edit(key, "branch", {}, f"Withdraw the proposal for {key}", author, str(origin))
-    refusal = view.troubles.get(key) or _refused(path, wanted, status, trial)
+    refusal = view.troubles.get(key) or _refused(path, wanted, view, trial)
     if refusal is not None:
         return _told(asked, replace(state, refusal=refusal), status)
     subject = f"{'Change' if state.is_filed else 'Create'} {key}"
@@ -328,36 +325,24 @@ def _ordered(spec: Mapping[str, Any]) -> dict[str, Any]:
     )
 
 
-def _refused(path: str, data: bytes, status: GPRStatus | None, trial: Repository) -> Refusal | None:
-    """The refusal by the rules; without one, the trial repository has the file afterwards."""
-    known, document = set(trial.findings()), read_document(path, data)
-    if isinstance(document, tuple):
-        return _sentence(document)
-    before = trial.documents.get(path)
-    trial.update({path: document})
-    bad = [
-        found
-        for found in trial.findings()
-        if severity_of(found.rule) == "error" and (found.file == path or found not in known)
-    ]
-    bad += _forbidden(path, document, status, trial)
-    if not bad or (isinstance(document, GPR) and document.spec.early_release):
-        return None
-    trial.update({path: before})
-    return _sentence(tuple(found.problem(None) for found in bad))
-
-
-def _forbidden(path: str, document: Any, status: GPRStatus | None, trial: Repository) -> list[Finding]:
-    new = trial.resolved(document.spec.slice, document.metadata.name)
-    if status is None or new is None:
-        return []
-    if status.phase in TERMINAL and asks_more_or_other(status.accepted_spec, new):
+def _refused(path: str, data: bytes, view: ObjectsView, trial: MainDocuments) -> Refusal | None:
+    """The refusal by the rules; without one, the trial documents have the file afterwards."""
+    found = readable(path, data)
+    said = says(found, trial.templates)
+    status = None if found is None else view.statuses.get(f"{found.spec.slice}/{found.metadata.name}")
+    if (
+        status is not None
+        and status.phase in TERMINAL
+        and said is not None
+        and not said.early_release
+        and asks_more_or_other(status.accepted_spec, said)
+    ):
         message = f"this request is {status.phase} and never runs again; create a new object"
-        return [Finding(path, "ForbiddenEdit", message)]
-    return list(edit_problems(path, status.accepted_spec, new, status.phase))
+        return _sentence((Finding(path, "ForbiddenEdit", message).problem(None),))
+    problems, _ = trial.judged({path: data}, view.statuses)
+    return _sentence(problems) if problems else None
 
 
 def _sentence(problems: tuple[Problem, ...]) -> Refusal:
-    errors = [problem for problem in problems if problem.severity == "error"] or list(problems)
-    text = "; ".join(f"{problem.message} ({problem.fix})" for problem in errors)
-    return Refusal(text, errors[0].rule)
+    text = "; ".join(f"{problem.message} ({problem.fix})" for problem in problems)
+    return Refusal(text, problems[0].rule)

@@ -1,13 +1,11 @@
-"""Main as the writer stands on it: what a change would break is known without a commit, and is taken back whole."""
+"""Main as the writer stands on it: what others push is followed at the cost of what changed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from portal.writes.main_tree import MainTree
 from portal.writes.parsed_files import cached_text, read_document
@@ -17,7 +15,6 @@ from reconciler.store.git.git_store import GitStore
 from schemas.reading import reader
 from schemas.reading.reader import READER_VERSION
 from tests.support import repos
-from tests.support.profile import law
 from tests.support.world import cluster, gpr, gpr_path, project, slice_
 
 FLEET = {
@@ -46,40 +43,8 @@ def main_tree_at(store: GitStore) -> MainTree:
 
 def known(main_tree: MainTree) -> object:
     """All that is known of the documents."""
-    repository = main_tree.repository
+    repository = main_tree.documents.repository
     return dict(repository.documents), dict(repository.refused), repository.findings()
-
-
-CHANGES = st.dictionaries(
-    st.sampled_from((gpr_path("a/one"), gpr_path("a/two"), "slices/b/slice.yaml", "clusters/east.yaml")),
-    st.sampled_from((None, GOOD, BAD, "nonsense: [", slice_("b", clusters=("west",)), cluster(nodes=1))),
-    max_size=3,
-)
-
-
-@law(60)
-@given(st.lists(CHANGES, max_size=4))
-def test_what_is_tried_leaves_no_trace(
-    place: tuple[Path, GitStore], rounds: list[Mapping[str, str | None]]
-) -> None:
-    """Whatever is tried, in whatever order taken back: everything is known as before."""
-    main_tree = main_tree_at(place[1])
-    before, undone = known(main_tree), []
-    for changes in rounds:
-        data = {path: None if text is None else text.encode() for path, text in changes.items()}
-        undone.append(main_tree.tried(data)[1])
-    for undo in reversed(undone):
-        main_tree.take_back(undo)
-    assert known(main_tree) == before
-
-
-def test_errors_are_those_that_a_change_brings(place: tuple[Path, GitStore]) -> None:
-    main_tree = main_tree_at(place[1])
-    assert main_tree.tried({gpr_path("a/one"): GOOD.encode()})[0] == ()
-    found, undo = main_tree.tried({"slices/a/slice.yaml": None})
-    assert {problem.file for problem in found} == {gpr_path("a/one")}, "what others break by it, too"
-    main_tree.take_back(undo)
-    assert main_tree.tried({gpr_path("b/x"): gpr("b", "x").encode()})[0] == ()
 
 
 def test_it_follows_what_others_push(place: tuple[Path, GitStore]) -> None:
@@ -122,21 +87,3 @@ def test_parsed_once_is_parsed_alike() -> None:
     assert kept is not None
     assert kept[0] == blob_oid(GOOD.encode())
     assert reader.from_json(gpr_path("a/one"), kept[1]) == read_document(gpr_path("a/one"), GOOD.encode())
-
-
-def test_in_a_slice_with_too_many_requests_the_new_one_is_refused_and_not_the_edit_of_another(
-    place: tuple[Path, GitStore],
-) -> None:
-    """As the controller has it: what it accepted counts, and one more does not."""
-    store = place[1]
-    tip = store.fetch(["main"])["main"]
-    accepted = {gpr_path(f"a/{name}") for name in ("one", "two", "other")}
-    cache = DocumentCache(None, READER_VERSION)
-    main_tree = MainTree.at(store, cache, tip, accepted.__contains__)
-    limit = project(limits={"requestsPerSlice": 1}).encode()
-    files = {"project.yaml": limit, gpr_path("a/one"): GOOD.encode()}
-    main_tree.tried(files)
-    new, edit = gpr_path("a/new"), gpr_path("a/one")
-    refused = main_tree.tried({new: gpr("a", "new").encode()})[0]
-    assert {(p.file, p.rule) for p in refused} == {(new, "TooManyRequests")}
-    assert main_tree.tried({edit: gpr("a", "one", duration="3h").encode()})[0] == ()
