@@ -7,16 +7,16 @@ Held by tests/portal/writes/test_permission.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Literal
 
 from portal.http.errors import bad_parameters, forbidden
 from portal.writes.parsed_files import read_document
 from portal.writes.write_request import Changes, WriteRequest
 from reconciler.changes.main_documents import sentence
+from reconciler.changes.will_it_count import denials
 from reconciler.model.evidence import Actor, Denial
-from reconciler.trust.policy import Change, What, denial
-from schemas.documents.base import Document
 from schemas.documents.project import ProjectSpec
 from schemas.reading.reader import rule_of
 from schemas.rules.problems import Problem
@@ -30,36 +30,19 @@ def goes(
     write: WriteRequest, changes: Changes, read: Read, project: ProjectSpec | None
 ) -> Literal["push", "propose"]:
     """Straight to main, or as a proposal. Raises ApiError 403."""
-    denials = list(_denials(write.caller.actor, changes, read))
-    for found in denials:
+    stray = next((path for path in sorted(changes) if rule_of(path) is None), None)
+    if stray is not None:
+        raise bad_parameters(f"nothing is changed, because {stray} is not the path of a document")
+    ask = partial(denials, changes=changes, before=read, read=read_document)
+    denied = ask(write.caller.actor)
+    for found in denied:
         if not _is_an_admins_to_merge(write.caller.actor, found):
             raise forbidden(found.message)
     # A verified main would hold a change that only a group allows, so an admin merges it.
-    if write.asks or denials or any(_denials(write.caller.judged, changes, read)):
+    if write.asks or denied or ask(write.caller.judged):
         return "propose"
     asks = project is not None and project.changes == "pull-request"
     return "propose" if asks and not write.must_push else "push"
-
-
-def _denials(actor: Actor, changes: Changes, read: Read) -> Iterator[Denial]:
-    for path, data in sorted(changes.items()):
-        if rule_of(path) is None:
-            raise bad_parameters(f"nothing is changed, because {path} is not the path of a document")
-        found = denial(actor, _change(path, read(path), data))
-        if found is not None:
-            yield found
-
-
-# reconciler.changes.will_it_count cannot be used: it takes unverified signatures as valid, and it reads a file again
-# at every look.
-def _change(path: str, old: bytes | None, new: bytes | None) -> Change:
-    what: What = "delete" if new is None else "create" if old is None else "change"
-    return Change(path, what, _document(path, old), _document(path, new))
-
-
-def _document(path: str, data: bytes | None) -> Document | None:
-    found = None if data is None else read_document(path, data)
-    return found if isinstance(found, Document) else None
 
 
 def _is_an_admins_to_merge(actor: Actor, found: Denial) -> bool:
