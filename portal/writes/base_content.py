@@ -1,7 +1,7 @@
 """The content that a change starts from, and what others changed in the same file meanwhile.
 
 If main is verified and a file's change is held, a change starts from the content that was authorised last, never from
-the held one (`reconciler.changes.reinstate` does the same for people).
+the held one (`reconciler.changes.reinstate`).
 
 Held by tests/portal/test_verified.py and tests/portal/writes/test_writer.py.
 """
@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from portal.http.errors import ApiError, conflict
-from portal.views.view import View
 from portal.writes.main_tree import Changed, MainTree
 from portal.writes.parsed_files import read_document
 from portal.writes.write_request import Changes
+from reconciler.changes.reinstate import FileVersions, versions_of
 from reconciler.documents.restored_files import last_read
 from reconciler.store.store_port import Store
 from schemas.documents.base import Document
@@ -40,10 +40,15 @@ class BaseContent:
     def read(self, path: str) -> bytes | None:
         if path in self.above:
             return self.above[path]
-        hold = self.held.get(path)
-        if hold is None or hold.authorised is None:
-            return self.main(path)
-        return self.main_tree.store.read([hold.authorised])[hold.authorised]
+        return self.versions(path).data if path in self.held else self.main_tree.content(path)
+
+    def versions(self, path: str) -> FileVersions:
+        """A held file of main."""
+        store, tip = self.main_tree.store, self.main_tree.tip
+        return versions_of(path, store.read_path(tip, path), self.held.get(path), self._blob)
+
+    def _blob(self, oid: str | None) -> bytes | None:
+        return None if oid is None else self.main_tree.store.read([oid])[oid]
 
     def last(self, path: str) -> bytes | None:
         return last_read(self.main_tree.store, self.main_tree.tip, path)
@@ -59,10 +64,6 @@ class BaseContent:
         if path in self.above:
             raise conflict(f"{quoted(path)} is being changed; look at it again, then try again")
         return authors_of(self.main_tree.store, self.main_tree.tip, path)
-
-    def main(self, path: str) -> bytes | None:
-        """The file on main itself."""
-        return self.main_tree.content(path)
 
 
 def authors_of(store: Store, tip: str, path: str) -> set[str]:
@@ -82,12 +83,6 @@ def authors_of(store: Store, tip: str, path: str) -> set[str]:
             found.add(commit.author.email)
         ahead += [parent for parent, data in before.items() if data is not None]
     return found
-
-
-def held_in(view: View) -> Mapping[str, HeldChange]:
-    """Changes on main that do not count, by path."""
-    trust = view.facts.trust
-    return {} if trust is None else {hold.path: hold for hold in trust.held}
 
 
 def overtaken(store: Store, path: str, by: Changed, tip: str) -> ApiError:

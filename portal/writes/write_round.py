@@ -17,13 +17,13 @@ from datetime import datetime
 from portal.http.errors import ApiError, conflict, forbidden
 from portal.http.headers import RequestOrigin
 from portal.views.view import View
-from portal.writes.base_content import BaseContent, held_in, new_contents, overtaken
+from portal.writes.base_content import BaseContent, new_contents, overtaken
 from portal.writes.idempotency import KEY, REQUEST_ID, SERVICE, History, Made, digest_of, trailer_of
 from portal.writes.main_tree import Changed, MainTree
 from portal.writes.permission import goes, refuse
 from portal.writes.write_request import Changes, Landed, WriteRequest
 from reconciler.changes.main_documents import Undo
-from reconciler.changes.reinstate import brought_again
+from reconciler.changes.reinstate import held_by_path, settled
 from reconciler.store.store_port import Draft, Person
 from reconciler.trust.vouchers import ON_BEHALF_OF
 from schemas.errors import EgsError
@@ -129,7 +129,7 @@ class WriteRound:
         waiting.write = self._with_rights_of_now(waiting.write)
         if self._is_surely_proposed(waiting.write):
             self._check_room(waiting)  # before any work is done for it
-        base = BaseContent(self.main_tree, held_in(self.view), self._above)
+        base = BaseContent(self.main_tree, held_by_path(self.view.facts.trust), self._above)
         try:
             changes = self._changes(waiting, base)
             step, way = self._step(waiting, base, changes)
@@ -180,15 +180,14 @@ class WriteRound:
         made = waiting.write.make(self.view, base)
         changes = new_contents(base, made)
         self._way(waiting, base, changes or made)  # without permission the caller learns nothing else
-        for path, data in changes.items():
+        for path in changes:
             if self._by.get(path, email) != email:
                 raise _Deferred
             last = self.main_tree.last.get(path)
             if last is not None and self._is_news(waiting, last):
                 raise overtaken(self.main_tree.store, path, last, self.main_tree.tip)
-            if path in base.held and data is not None and data == base.main(path):
-                changes = {**changes, path: brought_again(data, Person("", email), self.now)}
-        return changes
+        held = {path: data for path, data in changes.items() if path in base.held}
+        return {**changes, **settled(held, base.versions, Person("", email), self.now)[0]}
 
     def _way(self, waiting: Waiting, base: BaseContent, changes: Changes) -> str:
         return goes(waiting.write, changes, base.read, self.main_tree.project)

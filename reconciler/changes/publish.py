@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 from egs.commands import output
-from reconciler.changes.change import AS_USUAL, Build, Change, Means, Submitted
+from reconciler.changes.change import AS_USUAL, Build, Means, Submitted
 from reconciler.changes.main_documents import MainDocuments, sentence
 from reconciler.changes.propose import propose, report_branch
+from reconciler.changes.reinstate import file_versions, settled
 from reconciler.documents.in_force import Desired
 from reconciler.documents.unread_files import recorded
 from reconciler.queries.state import State, read_state
@@ -42,8 +44,11 @@ def submit(
     told: set[str] = set()
     for _ in range(TRIES):
         state, base = read_state(source, now), source.commit_of(None)
-        change, notes = _settled(source, state, base, build(state, base), author)
-        _check_paths(change.changes)
+        change = build(state, base)
+        versions = partial(file_versions, source, state, base)
+        changes, notes = settled(change.changes, versions, author, now)
+        change = replace(change, changes=changes)
+        _check_paths(changes)
         commit = source.store.write(Draft(change.changes, change.subject, who, now, base, base))
         _check(source, state, base, change.changes)
         tried = Submitted(change, state, base, commit)
@@ -52,15 +57,6 @@ def submit(
         if done is not None:
             return done
     raise Fault(f"others pushed to main {TRIES} times in a row; try again", "Conflict")
-
-
-def _settled(
-    source: Source, state: State, base: str, change: Change, author: Person | None
-) -> tuple[Change, tuple[str, ...]]:
-    from reconciler.changes.reinstate import settled
-
-    changes, notes = settled(source, state, base, change.changes, author)
-    return replace(change, changes=changes), notes
 
 
 def _doubts(source: Source, tried: Submitted, author: Person | None, means: Means) -> tuple[str, ...]:

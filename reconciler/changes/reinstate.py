@@ -4,21 +4,24 @@ A hold concerns one content: nobody with the right to it made or approved it, an
 counts instead. So a change is based on the content that counts, never on the held one. Git records no change
 for a file that stays the same; a comment at the end makes the content different, with a new author.
 
-Held by tests/reconciler/cli/test_resubmitting.py.
+Held by tests/reconciler/cli/test_resubmitting.py and tests/portal/test_verified.py.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from reconciler.queries.state import State
 from reconciler.sources.source import Changes, Source
+from reconciler.store.git.git_objects import blob_oid
 from reconciler.store.store_port import Person
 from schemas.errors import Fault
 from schemas.reading.units import format_instant
-from schemas.status.judgements import HeldChange
+from schemas.status.judgements import HeldChange, TrustRecord
 
 _AGAIN = re.compile(rb"\n# brought in again (?:by [^\s#]+ )?at [0-9TZ:.-]+\n*\Z")
 
@@ -46,15 +49,24 @@ class FileVersions:
         return f"{self.path} is held as it is on main (commit {self.hold.commit[:12]}, {self.hold.rule})"
 
 
+def held_by_path(trust: TrustRecord | None) -> Mapping[str, HeldChange]:
+    """The changes on main that do not count."""
+    return {} if trust is None else {hold.path: hold for hold in trust.held}
+
+
+def versions_of(
+    path: str, main: bytes | None, hold: HeldChange | None, blob: Callable[[str | None], bytes | None]
+) -> FileVersions:
+    """The file with that content on main; a hold of another content is over. `blob` reads a content by its id."""
+    if hold is None or hold.found != (None if main is None else blob_oid(main)):
+        return FileVersions(path, main, main)
+    return FileVersions(path, main, blob(hold.authorised), hold)
+
+
 def file_versions(source: Source, state: State, base: str, path: str) -> FileVersions:
     """The file at `base`. In a folder, only a file identical to main's can be held."""
-    main = source.store.read_path(base, path)
-    trust = None if state.committed is None else state.committed.trust
-    held = {} if trust is None else {change.path: change for change in trust.held}
-    hold = held.get(path)
-    if hold is None or _blob(source, hold.found) != main or (main is None) != (hold.found is None):
-        return FileVersions(path, main, main)
-    return FileVersions(path, main, _blob(source, hold.authorised), hold)
+    hold = held_by_path(None if state.committed is None else state.committed.trust).get(path)
+    return versions_of(path, source.store.read_path(base, path), hold, partial(_blob, source))
 
 
 def _blob(source: Source, oid: str | None) -> bytes | None:
@@ -77,16 +89,16 @@ def brought_again(data: bytes, who: Person | None, at: datetime) -> bytes:
 
 
 def settled(
-    source: Source, state: State, base: str, changes: Changes, who: Person | None
+    changes: Changes, versions: Callable[[str], FileVersions], who: Person | None, now: datetime
 ) -> tuple[Changes, tuple[str, ...]]:
     """The same changes, in contents that main does not hold already; and notes on the held ones."""
     made, told = dict(changes), list[str]()
     for path, data in sorted(changes.items()):
-        found = file_versions(source, state, base, path)
+        found = versions(path)
         if found.hold is None or data is None:
             continue
         if data == found.main:
-            made[path] = brought_again(data, who, state.now)
+            made[path] = brought_again(data, who, now)
             told.append(f"{found.says_why}; it is submitted again")
         elif found.counts is not None:
             told.append(

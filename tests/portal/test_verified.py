@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from portal.writes.write_request import WriteRequest
+from portal.writes.write_request import Tree, WriteRequest
 from reconciler.settings import Trust
 from reconciler.store.store_port import Draft, Outcome, Person
 from reconciler.trust.vouchers import ON_BEHALF_OF
@@ -100,3 +100,24 @@ def test_a_change_is_made_of_what_counts(site: Site) -> None:
     site.settle()
     assert held(site) == {}
     assert site.view.facts.requests["vision/train"].accepted_spec.display_name == "mine"
+
+
+def test_a_change_starts_from_the_one_that_replaced_what_is_held(site: Site) -> None:
+    """A hold concerns one content: what its file says by now is not lost while it is not judged yet."""
+    portal, path = site.replica(), gpr_path("vision/train")
+    landed(submit(portal, wish(site, "bo-editor", "vision/train"))[0])
+    site.settle()
+    slipped = gpr("vision", "train", priority=200)
+    repos.commit(site.repo, {path: slipped}, author="Eve <eve@example.com>")
+    site.settle()
+    assert set(held(site)) == {path}
+    mended = gpr("vision", "train", displayName="mine")
+    landed(submit(portal, WriteRequest(portal.caller("bo-editor"), "Rename", files(**{path: mended})))[0])
+    seen: list[bytes | None] = []
+
+    def make(view: object, tree: Tree) -> dict[str, bytes | None]:
+        seen.append(tree.read(path))
+        return {}
+
+    landed(submit(portal, WriteRequest(portal.caller("bo-editor"), "Look", make))[0])
+    assert seen == [mended.encode()]
