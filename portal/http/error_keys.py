@@ -65,7 +65,7 @@ _BY_STATUS: Mapping[int, Mapping[str, str]] = {
     500: {"InternalError": "an error in the server; its log has details under the request id"},
     503: {
         "Unavailable": "the repository does not answer; try again in 5 seconds",
-        "OutcomeUnknown": "the repository did not confirm whether the change arrived; look for it, or try again with "
+        "OutcomeUnknown": "the server did not answer whether the change arrived; look for it, or try again with "
         "the same Idempotency-Key",
     },
 }

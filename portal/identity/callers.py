@@ -17,6 +17,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from reconciler.model.evidence import Actor
+from reconciler.store.trailers import person_name
 from schemas.documents.apikey import Role
 from schemas.documents.project import GroupGrant
 from schemas.status.judgements import TrustRecord
@@ -174,8 +175,7 @@ def rights_of(caller: Caller) -> tuple[Grant, ...]:
 
 def called(name: str, email: str) -> str:
     """A name fit for a commit: one printable line without `<` and `>`; else the local part of the address."""
-    kept = "".join(c if c.isprintable() and c not in "<>" else " " for c in name)
-    return " ".join(kept.split())[:100].strip() or email.partition("@")[0]
+    return person_name(name) or email.partition("@")[0]
 
 
 Way = Literal["pushed", "pull-request", "branch", "accepted"]

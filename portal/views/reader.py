@@ -29,6 +29,7 @@ from reconciler.follower import Committed
 from reconciler.model.facts import Facts, Wanted
 from reconciler.processes.compiled_engine import Warming
 from reconciler.settings import Settings
+from reconciler.sources.source import has_no
 from reconciler.store.document_cache import DocumentCache
 from reconciler.store.store_port import Store
 from reconciler.trust.authority import Authority, Team, roll_of
@@ -266,7 +267,7 @@ class Reader:
             raise unavailable("no controller has verified main yet")
         tip = self._store.tips().get(self._settings.main_branch)
         if tip is None:
-            raise unavailable(f"the repository has no branch {self._settings.main_branch}")
+            raise unavailable(has_no(self._settings.main_branch))
         self._main.update(tip)
         return self._main.wanted(Facts(now))
 

@@ -10,20 +10,22 @@ Held by tests/portal/writes/test_proposals.py and tests/portal/test_budget.py.
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from http import HTTPStatus
 
-from portal.http.errors import ApiError, bad_parameters, conflict, forbidden, unavailable
+from portal.http.errors import ApiError, bad_parameters, conflict, unavailable
 from portal.writes.idempotency import is_ours, made_in
 from portal.writes.write_request import Landed
 from portal.writes.write_round import Step
+from reconciler.changes.propose import listed, slug
+from reconciler.changes.push import push, refused_push, unanswered
 from reconciler.forges.forge_port import Forge
 from reconciler.settings import ForgeAddress
 from reconciler.sources.forge_choice import page_to_open
 from reconciler.sources.source import PROPOSED
 from reconciler.store.git.git_objects import blob_oid
-from reconciler.store.store_port import Outcome, Store, chain
+from reconciler.store.store_port import Outcome, Store
 from schemas.errors import EgsError, Fault
 from schemas.rules.problems import quoted
 
@@ -77,9 +79,9 @@ class Proposals:
         if same is not None:
             return same
         self._check_asked(step, tip)
-        (oid,) = self.store.write_all(chain(tip, [step.draft]))
         self.counted()
-        match self.store.push(branch, oid, None):
+        outcome, (oid,) = push(self.store, branch, [step.draft], tip, None)
+        match outcome:
             case Outcome.COMMITTED:
                 self._tips[branch] = oid
                 return Landed("branch", oid, branch, id=step.waiting.origin.id)
@@ -87,11 +89,9 @@ class Proposals:
                 self.look()
                 return self.push(step, tip)
             case Outcome.REFUSED:
-                text = (
-                    f"the server refused the branch {branch}; let the portal push branches below {PROPOSED}"
-                )
-                raise ApiError(forbidden("").status, "PushRefused", text)
-        raise unavailable(f"the server did not confirm whether the branch {branch} arrived; try again")
+                to_do = f"let the portal push branches below {PROPOSED}"
+                raise ApiError(HTTPStatus.FORBIDDEN, "PushRefused", refused_push(branch, to_do))
+        raise unavailable(unanswered(f"the branch {branch}", "try again"))
 
     def _again(self, step: Step, branch: str, oid: str) -> Landed:
         made = made_in(self.store.commit(oid))
@@ -166,8 +166,9 @@ class Proposals:
         if self.address.token is None:
             return replace(landed, url=page)
         title = step.draft.message.split("\n", 1)[0]
+        text = listed(step.changes) + _TAIL.format(who=f"`{step.waiting.write.caller.email}`")
         try:
-            pull = self.forge(self.address).open_pull(landed.branch, self.main, title, _text(step))
+            pull = self.forge(self.address).open_pull(landed.branch, self.main, title, text)
         except EgsError as error:
             log.warning("pull request not opened branch=%s message=%s", landed.branch, error)
             return replace(landed, url=page)
@@ -180,14 +181,6 @@ def _workspaces(paths: Iterable[str]) -> list[str]:
 
 def branch_of(step: Step) -> str:
     """The branch name: the subject, plus the key or request id."""
-    subject = step.draft.message.split("\n", 1)[0]
-    slug = re.sub(r"[^a-z0-9]+", "-", subject.lower()).strip("-")[:60].strip("-")
+    name = slug(step.draft.message.split("\n", 1)[0])
     own = (step.waiting.key or step.waiting.origin.id)[:12]
-    return f"{PROPOSED}{slug}-{own}" if slug else f"{PROPOSED}{own}"
-
-
-def _text(step: Step) -> str:
-    lines = [
-        f"- `{path}`{' is removed' if data is None else ''}" for path, data in sorted(step.changes.items())
-    ]
-    return "\n".join(lines) + _TAIL.format(who=f"`{step.waiting.write.caller.email}`")
+    return f"{PROPOSED}{name}-{own}" if name else f"{PROPOSED}{own}"

@@ -25,7 +25,8 @@ from portal.writes.write_request import Changes, Landed, WriteRequest
 from reconciler.changes.main_documents import Undo
 from reconciler.changes.reinstate import held_by_path, settled
 from reconciler.store.store_port import Draft, Person
-from reconciler.trust.vouchers import ON_BEHALF_OF
+from reconciler.store.trailers import person_name, with_trailers
+from reconciler.trust.vouchers import speaking_for
 from schemas.errors import EgsError
 from schemas.rules.problems import quoted
 
@@ -227,7 +228,7 @@ def first_answer(origin: RequestOrigin, made: Made) -> Landed:
 def author_of(waiting: Waiting) -> Person:
     """The caller."""
     caller = waiting.write.caller
-    return Person(_plain(caller.name) or caller.email, caller.email)
+    return Person(person_name(caller.name) or caller.email, caller.email)
 
 
 def message_of(waiting: Waiting) -> str:
@@ -236,15 +237,9 @@ def message_of(waiting: Waiting) -> str:
     trailers = [f"{REQUEST_ID}: {waiting.origin.id}"]
     if waiting.key:
         trailers.append(f"{KEY}: {trailer_of(waiting.key, waiting.origin.print)}")
-    trailers.append(f"{ON_BEHALF_OF}: {who.name} <{who.email}>")
-    return "\n".join([_subject(waiting.write.subject), "", *trailers, ""])
+    trailers.append(speaking_for(who.name, who.email))
+    return with_trailers(_subject(waiting.write.subject), trailers)
 
 
 def _subject(text: str) -> str:
     return quoted(" ".join(text.split()))[:MOST_SUBJECT] or "Change"
-
-
-def _plain(name: str) -> str:
-    """On one line, without characters that Git does not allow in a name."""
-    kept = "".join(letter if letter.isprintable() and letter not in "<>" else " " for letter in name)
-    return " ".join(kept.split())[:100]

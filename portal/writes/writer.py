@@ -35,12 +35,15 @@ from portal.writes.parsed_files import cached_text
 from portal.writes.proposals import Proposals
 from portal.writes.write_request import Landed, WriteRequest
 from portal.writes.write_round import RoundResult, Step, Waiting, WriteRound, first_answer, made_before
+from reconciler.changes.push import overrun, push, refused_push, unanswered
 from reconciler.clock import Clock, monotonic_s
 from reconciler.documents.unread_files import recorded
 from reconciler.forges.open_forge import open_forge
+from reconciler.model import backoff
+from reconciler.sources.source import has_no
 from reconciler.store.document_cache import DocumentCache
 from reconciler.store.git.git_store import GitStore
-from reconciler.store.store_port import Outcome, Store, chain
+from reconciler.store.store_port import Outcome, Store
 from reconciler.store.write_decision import postponed_until
 from schemas.errors import EgsError, Fault
 
@@ -62,7 +65,7 @@ SHARED_S = 5.0
 """How long others are expected to keep pushing."""
 PATIENCE = timedelta(seconds=5)
 """A write that would wait longer than this for the forge's budget is answered `accepted`."""
-SETTLE_S = (0.5, 1.0, 2.0, 4.0, 8.0)
+SETTLE_S = tuple(backoff.ANSWERS.after(failures).total_seconds() for failures in range(1, 6))
 """Pauses between fetches from a remote that does not answer, after a push with unknown outcome."""
 
 
@@ -97,14 +100,7 @@ class GroupWriter:
             # A disconnected caller takes nothing back: the change may be on its way already.
             return await asyncio.wait_for(asyncio.shield(inner), ANSWER_S)
         except TimeoutError as error:
-            id_ = waiting.origin.id
-            text = (
-                "the repository did not confirm whether the change arrived; look for it, or try again with the same "
-                "Idempotency-Key"
-            )
-            raise ApiError(
-                HTTPStatus.SERVICE_UNAVAILABLE, "OutcomeUnknown", text, {"id": id_}, {"Retry-After": "5"}
-            ) from error
+            raise outcome_unknown(waiting.origin.id) from error
 
     def follow(self, id_: str, caller: Caller) -> Landed | None:
         """Any replica knows what landed. Raises the refusal, if this replica knows it."""
@@ -238,7 +234,7 @@ class GroupWriter:
             left += [step.waiting for step in found.proposed]
             if not left:
                 return
-        self._give_up(left, unavailable(f"others pushed to main {TRIES} times in a row; try again"))
+        self._give_up(left, unavailable(overrun(TRIES, "try again")))
 
     def _tell(self, found: RoundResult) -> None:
         with self._news:
@@ -253,9 +249,7 @@ class GroupWriter:
         """Main as fetched last, read up to its tip."""
         tip = self._store.tips().get(self._main) or self._store.fetch([self._main]).get(self._main)
         if tip is None:
-            raise unavailable(
-                f"the repository has no branch {self._main}; create the first files with `egs init`"
-            )
+            raise unavailable(has_no(self._main))
         if self._main_tree is None or self._is_doubtful:
             old, self._is_doubtful = self._main_tree, False
             at = tip if old is None else old.tip
@@ -275,9 +269,9 @@ class GroupWriter:
         """The outcome, and the writes that must be made again."""
         if not steps:
             return Outcome.COMMITTED, []
-        oids = self._store.write_all(chain(main_tree.tip, [step.draft for step in steps]))
         self._count_push()
-        outcome = self._store.push(self._main, oids[-1], main_tree.tip)
+        drafts = [step.draft for step in steps]
+        outcome, oids = push(self._store, self._main, drafts, main_tree.tip, main_tree.tip)
         if outcome is Outcome.COMMITTED:
             self._landed(main_tree, steps, oids)
             return outcome, []
@@ -326,13 +320,8 @@ class GroupWriter:
                 self._pause(pause_s)
             else:
                 return True
-        text = "the repository did not confirm whether the change arrived; try again with the same Idempotency-Key"
         for waiting in left:
-            data = {"id": waiting.origin.id}
-            self._answer(
-                waiting,
-                ApiError(HTTPStatus.SERVICE_UNAVAILABLE, "OutcomeUnknown", text, data, {"Retry-After": "5"}),
-            )
+            self._answer(waiting, outcome_unknown(waiting.origin.id))
         return False
 
     def _pause(self, seconds: float) -> None:
@@ -352,7 +341,7 @@ class GroupWriter:
             return
         said = self._store.refusal if isinstance(self._store, GitStore) else ""
         log.warning("push refused by the server said=%s", said)
-        text = "the server refused the push to main, which may be protected; let the portal push there"
+        text = refused_push(self._main, "let the portal push there")
         self._answer(step.waiting, ApiError(HTTPStatus.FORBIDDEN, "PushRefused", text))
 
     def _propose_all(self, steps: Sequence[Step], tip: str) -> None:
@@ -400,3 +389,9 @@ class GroupWriter:
             waiting.future.set_exception(what)
         else:
             waiting.future.set_result(what)
+
+
+def outcome_unknown(id_: str) -> ApiError:
+    """503: the change may be on its way; it is found by that id."""
+    text = unanswered("the change", "look for it, or try again with the same Idempotency-Key")
+    return ApiError(HTTPStatus.SERVICE_UNAVAILABLE, "OutcomeUnknown", text, {"id": id_}, {"Retry-After": "5"})

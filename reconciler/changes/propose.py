@@ -7,12 +7,13 @@ from dataclasses import replace
 
 from egs.commands import output
 from reconciler.changes.change import Change, Submitted
+from reconciler.changes.push import refused_push, unanswered
 from reconciler.forges.forge_port import Pull
 from reconciler.forges.open_forge import open_forge
 from reconciler.settings import ForgeAddress
 from reconciler.sources.command_errors import NotAllowed
 from reconciler.sources.forge_choice import forge_address, page_to_open
-from reconciler.sources.source import MAIN, PROPOSED, Remote
+from reconciler.sources.source import MAIN, PROPOSED, Changes, Remote
 from reconciler.store.store_port import Outcome
 from schemas.errors import Fault
 
@@ -39,27 +40,22 @@ def propose(remote: Remote, signed: Submitted) -> Submitted:
 
 def _pushed(remote: Remote, signed: Submitted) -> str:
     """The first free branch name; the other branches are changes of other people waiting for a merge."""
-    name = PROPOSED + (signed.change.branch or _slug(signed.change.subject))
+    name = PROPOSED + (signed.change.branch or slug(signed.change.subject))
     for number in range(1, MOST_NAMES + 1):
         branch = name if number == 1 else f"{name}-{number}"
         outcome = remote.push_new(branch, signed.commit)
         if outcome is Outcome.COMMITTED:
             return branch
         if outcome is Outcome.REFUSED:
-            said = remote.refusal() or "you have no push permission, or a rule forbids the name"
-            raise NotAllowed(
-                f"the server refused the branch {branch}: {said}; ask for the right to push branches below "
-                f"{PROPOSED}, or work in a fork",
-                "PushFailed",
-            )
+            to_do = f"ask for the right to push branches below {PROPOSED}, or work in a fork"
+            raise NotAllowed(refused_push(branch, to_do, remote.refusal()), "PushFailed")
         if outcome is Outcome.UNKNOWN:
-            raise Fault(
-                f"the server did not answer whether the branch {branch} arrived; check before trying again"
-            )
+            raise Fault(unanswered(f"the branch {branch}", "check before trying again"))
     raise NotAllowed(f"there are {MOST_NAMES} branches like {name} already; delete those no longer needed")
 
 
-def _slug(subject: str) -> str:
+def slug(subject: str) -> str:
+    """The subject as the name of a branch; empty if nothing of it can be used."""
     return re.sub(r"[^a-z0-9]+", "-", subject.lower()).strip("-")[:60].strip("-")
 
 
@@ -79,10 +75,13 @@ def text_of(done: Submitted) -> str:
     change: Change = done.change
     if change.text is not None:
         return change.text(done) + _TAIL
-    lines = [
-        f"- `{path}`{' is removed' if data is None else ''}" for path, data in sorted(change.changes.items())
-    ]
-    return "\n".join(lines) + _TAIL
+    return listed(change.changes) + _TAIL
+
+
+def listed(changes: Changes) -> str:
+    """The changed files, for the text of a pull request."""
+    lines = (f"- `{path}`{' is removed' if data is None else ''}" for path, data in sorted(changes.items()))
+    return "\n".join(lines)
 
 
 def report_branch(done: Submitted) -> None:

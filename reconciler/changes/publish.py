@@ -16,18 +16,16 @@ from egs.commands import output
 from reconciler.changes.change import AS_USUAL, Build, Means, Submitted
 from reconciler.changes.main_documents import MainDocuments, sentence
 from reconciler.changes.propose import propose, report_branch
+from reconciler.changes.push import TRIES, overrun, refused_push, unanswered
 from reconciler.changes.reinstate import file_versions, settled
 from reconciler.documents.in_force import Desired
 from reconciler.documents.unread_files import recorded
 from reconciler.queries.state import State, read_state
 from reconciler.sources.command_errors import NotAllowed
-from reconciler.sources.source import Changes, Remote, Source
+from reconciler.sources.source import MAIN, Changes, Remote, Source
 from reconciler.store.store_port import Draft, Outcome, Person
 from schemas.errors import Fault
 from schemas.reading.reader import rule_of
-
-TRIES = 10
-"""Number of lost races before giving up."""
 
 
 def submit(
@@ -56,7 +54,7 @@ def submit(
         done = tried if is_trial else _carried(source, tried, means)
         if done is not None:
             return done
-    raise Fault(f"others pushed to main {TRIES} times in a row; try again", "Conflict")
+    raise Fault(overrun(TRIES, "try again"), "Conflict")
 
 
 def _doubts(source: Source, tried: Submitted, author: Person | None, means: Means) -> tuple[str, ...]:
@@ -96,35 +94,28 @@ def _carried(source: Source, tried: Submitted, means: Means) -> Submitted | None
     if means.asks(tried.before.wanted.project):
         return propose(remote, signed)
     outcome = remote.publish(signed.change.changes, signed.commit, signed.base)
-    if outcome is Outcome.UNKNOWN and _has_landed(source, signed.commit):
-        outcome = Outcome.COMMITTED
-    match outcome:
-        case Outcome.COMMITTED:
-            return replace(signed, is_pushed=True)
-        case Outcome.CONFLICT:
-            return None
-        case Outcome.REFUSED:
-            return _refused(remote, signed, means)
-    raise Fault("the server did not answer whether the change arrived; check main before trying again")
+    if outcome is Outcome.REFUSED:
+        return _refused(remote, signed, means)
+    if outcome is Outcome.COMMITTED or _has_landed(source, signed.commit):
+        return replace(signed, is_pushed=True)
+    if outcome is Outcome.CONFLICT:
+        return None
+    raise Fault(unanswered("the change", "check main before trying again"))
 
 
 def _refused(remote: Remote, signed: Submitted, means: Means) -> Submitted:
     """Main is protected: on a forge the change becomes a pull request, unless --push was given."""
     from reconciler.sources.forge_choice import forge_address
 
-    said = remote.refusal()
-    why = f": {said}" if said else ", which is perhaps protected"
     if means.as_pull is None and forge_address(remote.address) is not None:
-        output.note(f"the server refused the push to main{why}")
+        output.note(refused_push(MAIN, "a branch is pushed for a pull request", remote.refusal()))
         return propose(remote, signed)
-    raise NotAllowed(
-        f"the server refused the push to main{why}; use --pull-request to push a branch for a pull request",
-        "PushFailed",
-    )
+    to_do = "use --pull-request to push a branch for a pull request"
+    raise NotAllowed(refused_push(MAIN, to_do, remote.refusal()), "PushFailed")
 
 
 def _has_landed(source: Source, commit: str) -> bool:
-    """A server that did not answer may have accepted the push."""
+    """A push whose answer was lost may have landed, and others may have pushed on top of it since."""
     try:
         return source.store.is_ancestor(commit, source.commit_of(None))
     except Fault:

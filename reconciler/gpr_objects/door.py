@@ -25,6 +25,7 @@ from datetime import datetime, timedelta
 from threading import Event
 from typing import Any
 
+from reconciler.changes.push import TRIES, overrun, push, refused_push, unanswered
 from reconciler.clock import Clock, SystemClock
 from reconciler.clusters.kubernetes.admission.object_authors import (
     BINDING_PATH,
@@ -54,13 +55,15 @@ from reconciler.gpr_objects.object_status import Refusal
 from reconciler.model import backoff
 from reconciler.model.statuses import live
 from reconciler.settings import Settings
+from reconciler.sources.source import has_no
 from reconciler.status.branch import StatusBranch
 from reconciler.store.believed_commit import Believes
 from reconciler.store.document_cache import DocumentCache
 from reconciler.store.git.git_store import GitStore
 from reconciler.store.store_port import Draft, Outcome, Person, Store
+from reconciler.store.trailers import person_name, with_trailers
 from reconciler.trust.machines import machines_of, own_key, signing
-from reconciler.trust.vouchers import ON_BEHALF_OF
+from reconciler.trust.vouchers import speaking_for
 from schemas.errors import EgsError, Fault, UserError
 from schemas.export.crds import GROUP, PLURAL, VERSION
 from schemas.reading.reader import READER_VERSION, rule_of
@@ -72,8 +75,7 @@ log = logging.getLogger(__name__)
 GPRS = f"/apis/{GROUP}/{VERSION}"
 SYNC_S = 60.0
 """Timeout of the first listing of objects."""
-TRIES = 10
-"""Number of lost races before giving up."""
+_TO_ALLOW = "allow the door to push there, or start it with --via branch"
 MACHINE = Person("EGS door", "door@egs.dev")
 
 
@@ -155,7 +157,7 @@ class RequestDoor:
                 return Passed(edits, sum(done), held)
             landed, refused = self._carry_out(todo, seen.tips, now)
             edits, troubles = edits + landed, troubles | refused
-        raise Fault(f"others pushed to main {TRIES} times in a row; retrying", "Conflict")
+        raise Fault(overrun(TRIES, "retrying"), "Conflict")
 
     def _wait_synced(self) -> None:
         try:
@@ -173,9 +175,7 @@ class RequestDoor:
         main, status = self._settings.main_branch, self._settings.status_branch
         tips = self._store.fetch([main, status, branch_of(self._door.cluster, "*/*")])
         if main not in tips:
-            raise Fault(
-                f"the repository has no branch {main}; create the first files with `egs init`", "NoProject"
-            )
+            raise Fault(has_no(main), "NoProject")
         guards = (self._api.find(path) for path in (POLICY_PATH, BINDING_PATH, WEBHOOK_PATH))
         return _Seen(dict(tips), self._objects.items(), self._namespaces.items(), guarded_since(*guards))
 
@@ -245,42 +245,37 @@ class RequestDoor:
         self, edits: Sequence[Edit], tips: Mapping[str, str], now: datetime
     ) -> tuple[int, dict[str, Refusal]]:
         """The number that landed, and why others never will; lost races are neither."""
-        main = tips[self._settings.main_branch]
         commits = [edit for edit in edits if edit.via == "commit"]
+        proposed = [
+            (branch_of(self._door.cluster, edit.key), [edit]) for edit in edits if edit.via == "branch"
+        ]
         landed, refused = 0, dict[str, Refusal]()
-        tip = main
-        for edit in commits:
-            tip = self._store.write(self._draft(edit, tip, now))
-        if commits:
-            outcome = self._push(self._settings.main_branch, tip, main)
-            landed += len(commits) if outcome is Outcome.COMMITTED else 0
+        for branch, group in ([(self._settings.main_branch, commits)] if commits else []) + proposed:
+            outcome = self._push(branch, group, tips, now)
+            landed += len(group) if outcome is Outcome.COMMITTED else 0
             if outcome is Outcome.REFUSED:
-                refused |= {edit.key: _refused(self._settings.main_branch) for edit in commits}
-        for edit in (edit for edit in edits if edit.via == "branch"):
-            branch = branch_of(self._door.cluster, edit.key)
-            tip = self._store.write(self._draft(edit, main, now)) if edit.changes else main
-            outcome = self._push(branch, tip, tips.get(branch))
-            landed += outcome is Outcome.COMMITTED
-            if outcome is Outcome.REFUSED:
-                refused[edit.key] = _refused(branch)
+                refused |= {
+                    edit.key: Refusal(refused_push(branch, _TO_ALLOW), "PushFailed") for edit in group
+                }
         return landed, refused
 
-    def _push(self, branch: str, new: str, expected: str | None) -> Outcome:
-        outcome = self._store.push(branch, new, expected)
+    def _push(self, branch: str, edits: Sequence[Edit], tips: Mapping[str, str], now: datetime) -> Outcome:
+        """One commit per edit on main; an edit without changes resets its branch to main."""
+        drafts = [self._draft(edit, now) for edit in edits if edit.changes]
+        outcome, _ = push(self._store, branch, drafts, tips[self._settings.main_branch], tips.get(branch))
         if outcome is Outcome.UNKNOWN:
-            raise Fault(
-                "the server did not answer whether a push arrived; checking again", "RemoteUnreachable"
-            )
+            raise Fault(unanswered("a push", "checking again"), "RemoteUnreachable")
         log.info("requests pushed branch=%s outcome=%s", branch, outcome.value)
         return outcome
 
-    def _draft(self, edit: Edit, parent: str, now: datetime) -> Draft:
+    def _draft(self, edit: Edit, now: datetime) -> Draft:
         trailers = [f"Origin: {edit.origin}"]
         if edit.behalf:
-            trailers.append(f"{ON_BEHALF_OF}: {_clean(edit.author.name or edit.behalf)} <{edit.behalf}>")
-        message = "\n".join([edit.subject, "", *trailers, ""])
+            trailers.append(
+                speaking_for(person_name(edit.author.name or edit.behalf) or "unknown", edit.behalf)
+            )
         who = person_of(edit.author, self._door.cluster)
-        return Draft(edit.changes, message, who, now, base=parent, parent=parent)
+        return Draft(edit.changes, with_trailers(edit.subject, trailers), who, now)
 
     def _patched(self, patch: StatusPatch) -> bool:
         """A failure for one object stops no other; an object deleted meanwhile is handled in the next pass."""
@@ -313,30 +308,17 @@ def _slice_label(namespace: Mapping[str, Any]) -> str | None:
     return (namespace["metadata"].get("labels") or {}).get(NAMESPACE_SLICE) or None
 
 
-def _refused(branch: str) -> Refusal:
-    return Refusal(
-        f"the server refused the push to {branch}, which is perhaps protected; allow the door to push there, "
-        "or start it with --via branch",
-        "PushFailed",
-    )
-
-
 def person_of(author: Author, cluster: str) -> Person:
     """The commit's author; the address is a real person's only if admission vouches for it."""
     if not author.name:
         return MACHINE
-    name = _clean(author.name)
+    name = person_name(author.name) or "unknown"
     if not author.is_verified:
         return Person(f"{name} (unverified)", f"unverified@{cluster}.invalid")
-    if address := address_of(name, cluster):
+    if address := address_of(author.name, cluster):
         return Person(name, address)
     local = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")[:64] or "unknown"
     return Person(name, f"{local}@{cluster}.invalid")
-
-
-def _clean(name: str) -> str:
-    """One line, without characters that end a name in a commit."""
-    return " ".join(re.sub(r"[<>\x00-\x1f\x7f]", " ", name).split())[:200] or "unknown"
 
 
 def run_door(

@@ -34,6 +34,8 @@ CYCLES = Backoff(timedelta(seconds=1), timedelta(minutes=5))
 """Of a loop whose cycle failed as a whole."""
 DOOR = Backoff(timedelta(seconds=5), timedelta(minutes=5))
 """Of steps that carry request objects to main."""
+ANSWERS = Backoff(timedelta(seconds=0.5), timedelta(seconds=8))
+"""Between reads of a remote that did not answer whether a push arrived."""
 PULLS = Backoff(timedelta(seconds=30), timedelta(minutes=15))
 """Of rounds over pull requests."""
 FORGE = Backoff(timedelta(seconds=30), timedelta(minutes=5))

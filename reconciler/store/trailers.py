@@ -1,4 +1,4 @@
-"""The `Key: value` lines at the end of a machine's commit. Pure.
+"""The `Key: value` lines at the end of a commit, and names that fit into one. Pure.
 
 `Writer` is unique per process, `Term` grows by one with every take-over, `Seq` with every attempt inside a
 term, `Intent` is the commit of `main` that the content covers. `Epoch` says when the history was last
@@ -9,7 +9,7 @@ back.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -18,6 +18,7 @@ _WRITER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/+-]{0,127}")
 _NUMBER = re.compile(r"[0-9]{1,15}")
 _INTENT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _EPOCH = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ) ([0-9]{1,15}) ([0-9]{1,15})")
+MOST_OF_A_NAME = 100
 _INSTANT = "%Y-%m-%dT%H:%M:%SZ"
 
 
@@ -92,4 +93,15 @@ def message(summary: str, stamp: Stamp) -> str:
         epoch = stamp.epoch
         since = epoch.since.astimezone(UTC).strftime(_INSTANT)
         lines.append(f"Epoch: {since} {epoch.commits} {epoch.written_bytes}")
-    return "\n".join([summary.strip() or "Update", "", *lines, ""])
+    return with_trailers(summary.strip() or "Update", lines)
+
+
+def with_trailers(summary: str, lines: Iterable[str]) -> str:
+    """A commit message: one line, then the trailers."""
+    return "\n".join([summary, "", *lines, ""])
+
+
+def person_name(text: str) -> str:
+    """The text as a person's name in a commit: one printable line without `<` and `>`; empty if nothing is left."""
+    kept = "".join(letter if letter.isprintable() and letter not in "<>" else " " for letter in text)
+    return " ".join(kept.split())[:MOST_OF_A_NAME].strip()

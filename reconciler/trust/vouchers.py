@@ -35,8 +35,14 @@ MOST_KEYS = 10_000
 """Commits whose signer is cached."""
 
 ON_BEHALF_OF = "On-Behalf-Of"
+"""The trailer by which a service names the person it acts for; see `speaking_for`."""
 _NAMED = re.compile(r"[^<>]{0,200}<([!-;=?A-~]{1,64}@[!-;=?A-~]{1,189})>")
 _TRAILER = re.compile(rf"^{ON_BEHALF_OF}\s*:", re.MULTILINE | re.IGNORECASE)
+
+
+def speaking_for(name: str, email: str) -> str:
+    """The trailer of a commit that a service makes for that person."""
+    return f"{ON_BEHALF_OF}: {name} <{email}>"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from reconciler.model.evidence import GIT
 from reconciler.settings import Settings
 from reconciler.store.document_cache import DocumentCache
 from reconciler.store.memory_store import MemoryRemote, MemoryStore
-from reconciler.store.store_port import Draft, Person
+from reconciler.store.store_port import Draft, Person, chain
 from reconciler.trust.machines import signer, signing
 from reconciler.trust.vouchers import on_behalf_of
 from schemas.reading.reader import READER_VERSION
@@ -83,7 +83,8 @@ def committed(found: Edit):
     root = store.write(Draft({"project.yaml": b"x"}, "first", Person("Ada", "ada@x.com"), NOW))
     settings = Settings(repo="memory", state=None)  # type: ignore[arg-type]
     door = RequestDoor(None, store, DocumentCache(None, READER_VERSION), settings, DoorSettings("east"))  # type: ignore[arg-type]
-    return store.commit(store.write(door._draft(found, root, NOW)))
+    (made,) = store.write_all(chain(root, [door._draft(found, NOW)]))
+    return store.commit(made)
 
 
 def test_its_commits_are_signed_and_name_the_person():
