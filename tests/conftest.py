@@ -24,6 +24,14 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Budget())
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All tests of one control plane in one process (`--dist loadgroup`): the others start none."""
+    for item in items:
+        for fixture in ("plane", "new_plane"):
+            if fixture in getattr(item, "fixturenames", ()):
+                item.add_marker(pytest.mark.xdist_group(fixture))
+
+
 @pytest.fixture(scope="session")
 def plane() -> Iterator[Plane]:
     """One control plane for all tests of this process; see `tests.support.kube`."""

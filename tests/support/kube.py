@@ -57,6 +57,8 @@ class Plane:
             with contextlib.suppress(Rejected):  # an old server has no policies
                 for item in list(api.items(path)):
                     api.delete(f"{path}/{item['metadata']['name']}")
+        for kind in NAMESPACED:
+            self._wipe_kind(kind)
         for item in list(api.items("/api/v1/namespaces")):
             self._wipe_namespace(item["metadata"]["name"])
         for path in ("clusterroles", "clusterrolebindings"):
@@ -64,11 +66,15 @@ class Plane:
             for item in list(api.items(base, labelSelector="app.kubernetes.io/managed-by=egs")):
                 api.delete(f"{base}/{item['metadata']['name']}")
 
+    def _wipe_kind(self, kind: str) -> None:
+        """One listing for all namespaces: most of them have no object of most kinds."""
+        group, _, plural = kind.rpartition("/")
+        with contextlib.suppress(Rejected):  # an old server does not know every group
+            found = {item["metadata"]["namespace"] for item in self.api.items(kind)}
+            for name in found if kind in WORK else found - KEPT:
+                self.api.delete(f"{group}/namespaces/{name}/{plural}", grace_s=0)
+
     def _wipe_namespace(self, name: str) -> None:
-        for path in NAMESPACED if name not in KEPT else WORK:
-            base = path.format(name)
-            with contextlib.suppress(Rejected):
-                self.api.delete(base, grace_s=0)
         if name in KEPT:
             return
         with contextlib.suppress(Rejected):
@@ -92,28 +98,28 @@ EVERYWHERE = [
 ]
 """Collections outside of namespaces, what judges others first."""
 NAMESPACED = [
-    "/apis/events.k8s.io/v1/namespaces/{}/events",
-    "/apis/apps/v1/namespaces/{}/deployments",
-    "/apis/apps/v1/namespaces/{}/statefulsets",
-    "/apis/apps/v1/namespaces/{}/replicasets",
-    "/apis/apps/v1/namespaces/{}/daemonsets",
-    "/apis/batch/v1/namespaces/{}/jobs",
-    "/api/v1/namespaces/{}/pods",
-    "/api/v1/namespaces/{}/persistentvolumeclaims",
-    "/api/v1/namespaces/{}/configmaps",
-    "/api/v1/namespaces/{}/secrets",
-    "/api/v1/namespaces/{}/serviceaccounts",
-    "/api/v1/namespaces/{}/resourcequotas",
-    "/apis/policy/v1beta1/namespaces/{}/poddisruptionbudgets",
-    "/apis/policy/v1/namespaces/{}/poddisruptionbudgets",
-    "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies",
-    "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles",
-    "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings",
-    "/apis/coordination.k8s.io/v1/namespaces/{}/leases",
+    "/apis/events.k8s.io/v1/events",
+    "/apis/apps/v1/deployments",
+    "/apis/apps/v1/statefulsets",
+    "/apis/apps/v1/replicasets",
+    "/apis/apps/v1/daemonsets",
+    "/apis/batch/v1/jobs",
+    "/api/v1/pods",
+    "/api/v1/persistentvolumeclaims",
+    "/api/v1/configmaps",
+    "/api/v1/secrets",
+    "/api/v1/serviceaccounts",
+    "/api/v1/resourcequotas",
+    "/apis/policy/v1beta1/poddisruptionbudgets",
+    "/apis/policy/v1/poddisruptionbudgets",
+    "/apis/networking.k8s.io/v1/networkpolicies",
+    "/apis/rbac.authorization.k8s.io/v1/roles",
+    "/apis/rbac.authorization.k8s.io/v1/rolebindings",
+    "/apis/coordination.k8s.io/v1/leases",
 ]
-"""Collections of a namespace, those that make others first."""
+"""Collections of namespaces, those that make others first."""
 WORK = NAMESPACED[:7]
-"""Those of them that a test may fill in a namespace that stays."""
+"""Those that a test may fill in a namespace that stays."""
 
 
 @contextlib.contextmanager

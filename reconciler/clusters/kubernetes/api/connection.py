@@ -111,4 +111,7 @@ def _client(configuration: Configuration) -> ApiClient:
 
     configuration.retries = False  # only our code knows which calls may be repeated
     configuration.connection_pool_maxsize = 64  # each watch holds one
+    configuration.proxy = (
+        configuration.proxy
+    )  # as read now: the client would read the environment for each call
     return client.ApiClient(configuration)
