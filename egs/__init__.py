@@ -19,108 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from egs import aio, exceptions
-    from egs.calls import (
-        approvals,
-        approve,
-        authenticate,
-        cancel_gpu_request,
-        create_api_key,
-        create_gpr_template,
-        create_gpr_template_binding,
-        create_owner_api_key,
-        create_workspace,
-        delete_api_key,
-        delete_gpr_template,
-        delete_gpr_template_binding,
-        delete_workspace,
-        detach_cluster_from_workspace,
-        events,
-        extend,
-        get_gpr_template,
-        get_gpr_template_binding,
-        get_workspace,
-        get_workspace_kubeconfig,
-        get_workspace_policy,
-        gpu_request_status,
-        gpu_request_status_for_workspace,
-        insights,
-        inventory,
-        list_api_keys,
-        list_gpr_template_bindings,
-        list_gpr_templates,
-        list_workspace_policies,
-        list_workspaces,
-        problems,
-        queue,
-        reject,
-        release_gpu,
-        request_gpu,
-        request_gpu_with_auto_cluster,
-        request_gpu_with_auto_gpu_selection,
-        request_gpu_with_auto_selection,
-        request_gpu_with_manual_selection,
-        restore_gpu_request,
-        resume_gpu_request,
-        schedule,
-        stop_gpu_request,
-        update_gpr_template,
-        update_gpr_template_binding,
-        update_gpu_request,
-        update_gpu_request_name,
-        update_gpu_request_priority,
-        update_workspace,
-        update_workspace_policy,
-        usage,
-        wait_for,
-        wait_time,
-        watch,
-        watch_events,
-        why,
-        workloads,
-        workspace_inventory,
-        write_status,
-    )
-    from egs.connection import (
-        Patience,
-    )
-    from egs.data.fleet import (
-        Allocation,
-        DeleteWorkspaceResponse,
-        GetGprTemplateResponse,
-        GprTemplateBinding,
-        GpuSlicingProfile,
-        Inventory,
-        InventoryUsage,
-        ListInventoryResponse,
-        ListWorkspaceInventoryUsageResponse,
-        ListWorkspacesResponse,
-        Workspace,
-        WorkspacePolicy,
-    )
-    from egs.data.gpr import (
-        ApprovalRow,
-        EventRow,
-        GpuRequestData,
-        GpuRequestStatus,
-        QueueRow,
-        Usage,
-        WaitTime,
-        Why,
-        Workload,
-    )
-    from egs.data.records import (
-        Change,
-        Items,
-    )
-    from egs.exceptions import (
-        EgsApplicationException,
-    )
-    from egs.sessions import (
-        AuthenticatedSession,
-        get_authenticated_session,
-        get_global_session,
-        update_global_session,
-    )
+    from egs.calls import *
+    from egs.connection import *
+    from egs.data.fleet import *
+    from egs.data.gpr import *
+    from egs.data.records import *
+    from egs.exceptions import *
+    from egs.sessions import *
 
 __all__ = [
     "Allocation",
@@ -215,47 +120,9 @@ __all__ = [
     "write_status",
 ]
 
-_FROM = {  # the rest is in egs.calls
-    "egs.connection": ("Patience",),
-    "egs.data.gpr": (
-        "ApprovalRow",
-        "EventRow",
-        "GpuRequestData",
-        "GpuRequestStatus",
-        "QueueRow",
-        "Usage",
-        "WaitTime",
-        "Why",
-        "Workload",
-    ),
-    "egs.data.fleet": (
-        "Allocation",
-        "DeleteWorkspaceResponse",
-        "GetGprTemplateResponse",
-        "GprTemplateBinding",
-        "GpuSlicingProfile",
-        "Inventory",
-        "InventoryUsage",
-        "ListInventoryResponse",
-        "ListWorkspaceInventoryUsageResponse",
-        "ListWorkspacesResponse",
-        "Workspace",
-        "WorkspacePolicy",
-    ),
-    "egs.data.records": (
-        "Change",
-        "Items",
-    ),
-    "egs.exceptions": ("EgsApplicationException",),
-    "egs.sessions": (
-        "AuthenticatedSession",
-        "get_authenticated_session",
-        "get_global_session",
-        "update_global_session",
-    ),
-}
-_WHERE = {name: module for module, names in _FROM.items() for name in names}
 _MODULES = ("aio", "exceptions")
+_PLACES = ("exceptions", "connection", "sessions", "data.records", "data.gpr", "data.fleet", "calls")
+"""Modules that define the names; the last one also loads httpx."""
 
 
 def __getattr__(name: str) -> Any:
@@ -264,10 +131,11 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"egs.{name}")
     if name not in __all__:
         raise AttributeError(f"module 'egs' has no attribute {name!r}")
-    globals()[name] = value = getattr(importlib.import_module(_WHERE.get(name, "egs.calls")), name)
+    modules = (importlib.import_module(f"egs.{place}") for place in _PLACES)
+    globals()[name] = value = next(getattr(module, name) for module in modules if hasattr(module, name))
     return value
 
 
 def __dir__() -> list[str]:
-    """The public interface, for editors and notebooks; anything else may change."""
+    """The public names, for editors and notebooks; anything else may change."""
     return sorted(__all__)

@@ -24,7 +24,7 @@ from egs import clock
 from egs.connection import Connection, Token
 from egs.exceptions import ServerMessage, ServerUnreachable, UnhandledException
 from egs.refusals import GATEWAY, body_of, login_refusal, refusal, retry_after
-from egs.sessions import AuthenticatedSession
+from egs.sessions import AuthenticatedSession, get_authenticated_session
 from egs.steps import Alone, Answer, Open, Outgoing, Pause, Script, Send, Unreached
 from egs.telling import warn
 
@@ -62,22 +62,26 @@ class Reply:
     """The server's message beside it; empty: none."""
 
 
-def call(session: AuthenticatedSession, ask: Ask) -> Script[Any]:
+def call(session: AuthenticatedSession | None, ask: Ask) -> Script[Any]:
     """`data` of the answer, as `asked`; the server's message becomes a ServerMessage warning."""
     return (yield from warned(session, ask)).data
 
 
-def warned(session: AuthenticatedSession, ask: Ask) -> Script[Reply]:
+def warned(session: AuthenticatedSession | None, ask: Ask) -> Script[Reply]:
     """The same, with the message."""
     return _aloud((yield from asked(session, ask)))
 
 
-def asked(session: AuthenticatedSession, ask: Ask) -> Script[Reply]:
-    """The content of the answer. Raises the exception of a refusal (`egs.refusals`), or ServerUnreachable."""
-    answer = yield from exchange(session.connection, ask)
+def asked(session: AuthenticatedSession | None, ask: Ask) -> Script[Reply]:
+    """The content of the answer; without a session the default one is used.
+
+    Raises the exception of a refusal (`egs.refusals`), ServerUnreachable, or Unauthorized if there is no session.
+    """
+    connection = get_authenticated_session(session).connection
+    answer = yield from exchange(connection, ask)
     if ask.method == "DELETE" and answer.status == 404 and answer.follows_lost:
-        return Reply({})  # the try whose answer was lost has deleted it
-    return told_in(answer, session.connection.address)
+        return Reply({})  # an earlier try deleted it, and its answer was lost
+    return told_in(answer, connection.address)
 
 
 def data_of(answer: Answer, address: str) -> Any:

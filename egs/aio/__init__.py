@@ -11,67 +11,8 @@ A session works for both: the result of `egs.authenticate` can be used here, and
 
 from __future__ import annotations
 
-from egs.aio.calls import (
-    approvals,
-    approve,
-    authenticate,
-    cancel_gpu_request,
-    create_api_key,
-    create_gpr_template,
-    create_gpr_template_binding,
-    create_owner_api_key,
-    create_workspace,
-    delete_api_key,
-    delete_gpr_template,
-    delete_gpr_template_binding,
-    delete_workspace,
-    detach_cluster_from_workspace,
-    events,
-    extend,
-    get_gpr_template,
-    get_gpr_template_binding,
-    get_workspace,
-    get_workspace_kubeconfig,
-    get_workspace_policy,
-    gpu_request_status,
-    gpu_request_status_for_workspace,
-    insights,
-    inventory,
-    list_api_keys,
-    list_gpr_template_bindings,
-    list_gpr_templates,
-    list_workspace_policies,
-    list_workspaces,
-    problems,
-    queue,
-    reject,
-    release_gpu,
-    request_gpu,
-    request_gpu_with_auto_cluster,
-    request_gpu_with_auto_gpu_selection,
-    request_gpu_with_auto_selection,
-    request_gpu_with_manual_selection,
-    restore_gpu_request,
-    resume_gpu_request,
-    schedule,
-    stop_gpu_request,
-    update_gpr_template,
-    update_gpr_template_binding,
-    update_gpu_request,
-    update_gpu_request_name,
-    update_gpu_request_priority,
-    update_workspace,
-    update_workspace_policy,
-    usage,
-    wait_for,
-    wait_time,
-    watch,
-    watch_events,
-    why,
-    workloads,
-    workspace_inventory,
-    write_status,
-)
+from egs.aio.functions import coroutine, iterating
+from egs.asking import choosing, fleet, following, keys, login, looking, requesting, templates
 from egs.sessions import get_authenticated_session, get_global_session, update_global_session
 
 __all__ = [
@@ -138,6 +79,66 @@ __all__ = [
     "workspace_inventory",
     "write_status",
 ]
+
+authenticate = coroutine(login.authenticate)
+request_gpu = coroutine(requesting.request_gpu)
+request_gpu_with_auto_selection = coroutine(choosing.request_gpu_with_auto_selection)
+request_gpu_with_auto_gpu_selection = coroutine(choosing.request_gpu_with_auto_gpu_selection)
+request_gpu_with_auto_cluster = coroutine(choosing.request_gpu_with_auto_cluster)
+request_gpu_with_manual_selection = coroutine(choosing.request_gpu_with_manual_selection)
+cancel_gpu_request = coroutine(requesting.cancel_gpu_request)
+update_gpu_request_priority = coroutine(requesting.update_gpu_request_priority)
+update_gpu_request_name = coroutine(requesting.update_gpu_request_name)
+update_gpu_request = coroutine(requesting.update_gpu_request)
+release_gpu = coroutine(requesting.release_gpu)
+extend = coroutine(requesting.extend)
+stop_gpu_request = coroutine(requesting.stop_gpu_request)
+restore_gpu_request = coroutine(requesting.restore_gpu_request)
+resume_gpu_request = coroutine(requesting.resume_gpu_request)
+gpu_request_status = coroutine(requesting.gpu_request_status)
+gpu_request_status_for_workspace = coroutine(requesting.gpu_request_status_for_workspace)
+wait_for = coroutine(following.wait_for)
+wait_time = coroutine(looking.wait_time)
+queue = coroutine(looking.queue)
+why = coroutine(looking.why)
+events = coroutine(looking.events)
+insights = coroutine(looking.insights)
+workloads = coroutine(looking.workloads)
+schedule = coroutine(looking.schedule)
+usage = coroutine(looking.usage)
+problems = coroutine(looking.problems)
+write_status = coroutine(looking.write_status)
+approvals = coroutine(looking.approvals)
+approve = coroutine(looking.approve)
+reject = coroutine(looking.reject)
+inventory = coroutine(fleet.inventory)
+workspace_inventory = coroutine(fleet.workspace_inventory)
+create_workspace = coroutine(fleet.create_workspace)
+update_workspace = coroutine(fleet.update_workspace)
+detach_cluster_from_workspace = coroutine(fleet.detach_cluster_from_workspace)
+delete_workspace = coroutine(fleet.delete_workspace)
+list_workspaces = coroutine(fleet.list_workspaces)
+get_workspace = coroutine(fleet.get_workspace)
+get_workspace_kubeconfig = coroutine(fleet.get_workspace_kubeconfig)
+create_api_key = coroutine(keys.create_api_key)
+create_owner_api_key = coroutine(keys.create_owner_api_key)
+delete_api_key = coroutine(keys.delete_api_key)
+list_api_keys = coroutine(keys.list_api_keys)
+create_gpr_template = coroutine(templates.create_gpr_template)
+update_gpr_template = coroutine(templates.update_gpr_template)
+get_gpr_template = coroutine(templates.get_gpr_template)
+list_gpr_templates = coroutine(templates.list_gpr_templates)
+delete_gpr_template = coroutine(templates.delete_gpr_template)
+create_gpr_template_binding = coroutine(templates.create_gpr_template_binding)
+update_gpr_template_binding = coroutine(templates.update_gpr_template_binding)
+get_gpr_template_binding = coroutine(templates.get_gpr_template_binding)
+list_gpr_template_bindings = coroutine(templates.list_gpr_template_bindings)
+delete_gpr_template_binding = coroutine(templates.delete_gpr_template_binding)
+list_workspace_policies = coroutine(templates.list_workspace_policies)
+get_workspace_policy = coroutine(templates.get_workspace_policy)
+update_workspace_policy = coroutine(templates.update_workspace_policy)
+watch = iterating(following.watch)
+watch_events = iterating(following.watch_events)
 
 
 def __dir__() -> list[str]:

@@ -19,7 +19,7 @@ from egs.data.fleet import (
     read_inventory,
 )
 from egs.data.records import Change, Named, of
-from egs.sessions import AuthenticatedSession, get_authenticated_session
+from egs.sessions import AuthenticatedSession
 from egs.steps import Script
 
 WORKSPACE = f"{API}/slice-workspace"
@@ -48,8 +48,7 @@ def inventory(
         >>> len(nodes.managed_nodes), len(nodes.unmanaged_nodes)
         (6, 0)
     """
-    found = get_authenticated_session(authenticated_session or session)
-    data = yield from call(found, Ask("GET", f"{API}/inventory/list"))
+    data = yield from call(authenticated_session or session, Ask("GET", f"{API}/inventory/list"))
     return read_inventory(data)
 
 
@@ -62,8 +61,8 @@ def workspace_inventory(
         >>> egs.workspace_inventory("vision", auth)[0].total_gpu_nodes
         4
     """
-    session = get_authenticated_session(authenticated_session)
-    data = yield from call(session, Ask("GET", f"{API}/inventory", {"sliceName": workspace_name}))
+    ask = Ask("GET", f"{API}/inventory", {"sliceName": workspace_name})
+    data = yield from call(authenticated_session, ask)
     rows = data.get("workspaceInventory") or ()
     return ListWorkspaceInventoryUsageResponse(of(InventoryUsage, row) for row in rows)
 
@@ -99,8 +98,7 @@ def create_workspace(
         "email": email,
         **more,
     }
-    session = get_authenticated_session(authenticated_session)
-    data = yield from call(session, Ask("POST", WORKSPACE, body=body))
+    data = yield from call(authenticated_session, Ask("POST", WORKSPACE, body=body))
     return Named(data.get("workspaceName") or workspace_name, of(Change, data.get("change")))
 
 
@@ -121,8 +119,7 @@ def update_workspace(
     body: dict[str, Any] = {"workspaceName": workspace_name}
     body |= {} if clusters is None else {"clusters": list(clusters)}
     body |= {} if namespaces is None else {"namespaces": list(namespaces)}
-    session = get_authenticated_session(authenticated_session)
-    data = yield from call(session, Ask("PUT", WORKSPACE, body=body))
+    data = yield from call(authenticated_session, Ask("PUT", WORKSPACE, body=body))
     return Named(data.get("workspaceName") or workspace_name, of(Change, data.get("change")))
 
 
@@ -138,8 +135,7 @@ def detach_cluster_from_workspace(
         'vision'
     """
     body = {"workspaceName": workspace_name, "clusterName": cluster_name}
-    session = get_authenticated_session(authenticated_session)
-    data = yield from call(session, Ask("POST", f"{WORKSPACE}/detach", body=body))
+    data = yield from call(authenticated_session, Ask("POST", f"{WORKSPACE}/detach", body=body))
     return Named(data.get("workspaceName") or workspace_name, of(Change, data.get("change")))
 
 
@@ -152,8 +148,7 @@ def delete_workspace(
         >>> egs.delete_workspace("nlp", auth).workspace_name
         'nlp'
     """
-    session = get_authenticated_session(authenticated_session)
-    data = yield from call(session, Ask("DELETE", WORKSPACE, {"workspaceName": workspace_name}))
+    data = yield from call(authenticated_session, Ask("DELETE", WORKSPACE, {"workspaceName": workspace_name}))
     return of(DeleteWorkspaceResponse, {"workspaceName": workspace_name, **(data or {})})
 
 
@@ -166,8 +161,7 @@ def list_workspaces(
         >>> [workspace.name for workspace in egs.list_workspaces(auth).workspaces]
         [...'vision'...]
     """
-    session = get_authenticated_session(authenticated_session)
-    data = yield from call(session, Ask("GET", f"{WORKSPACE}/list"))
+    data = yield from call(authenticated_session, Ask("GET", f"{WORKSPACE}/list"))
     rows = data.get("workspaces") or data.get("items") or ()
     return ListWorkspacesResponse(of(Workspace, row) for row in rows)
 
@@ -181,8 +175,7 @@ def get_workspace(
         >>> egs.get_workspace("vision", auth).name
         'vision'
     """
-    session = get_authenticated_session(authenticated_session)
-    data = yield from call(session, Ask("GET", WORKSPACE, {"workspaceName": workspace_name}))
+    data = yield from call(authenticated_session, Ask("GET", WORKSPACE, {"workspaceName": workspace_name}))
     return of(Workspace, data)
 
 
@@ -194,6 +187,5 @@ def get_workspace_kubeconfig(
     Raises BadParameters for a simulated cluster, ResourceNotFound for one that the workspace does not span.
     """
     body = {"workspaceName": workspace_name, "clusterName": cluster_name}
-    session = get_authenticated_session(authenticated_session)
-    data = yield from call(session, Ask("POST", f"{WORKSPACE}/kube-config", body=body))
+    data = yield from call(authenticated_session, Ask("POST", f"{WORKSPACE}/kube-config", body=body))
     return str(data["kubeConfig"])

@@ -1,7 +1,7 @@
 """Follow requests and events as they change.
 
-`watch` is a live stream that is reopened when it breaks, and gives each state once; `wait_for` polls instead, so that
-its timeout is exact whatever lies between client and server.
+`watch` is a live stream that is reopened when it breaks, and gives each state once. `wait_for` polls, so its timeout
+holds even if a proxy between client and server delays the stream.
 
 Held by tests/egs/test_sdk_following.py.
 """
@@ -57,20 +57,14 @@ def wait_for(
     wanted = SAME_PHASE.get(phase, phase)
     if wanted not in LIFE and wanted not in OVER:
         raise BadParameters(f"there is no phase {phase}; choose from {', '.join(sorted({*LIFE, *OVER}))}")
-    return _awaited(request_id, wanted, timeout, authenticated_session)
-
-
-def _awaited(
-    request_id: str, wanted: str, timeout: float | None, session: AuthenticatedSession | None
-) -> Script[GpuRequestData]:
     until_s = None if timeout is None else clock.monotonic_s() + timeout
     look_s = FIRST_LOOK_S
     request: GpuRequestData | None = None
     while True:
         try:
-            request = yield from gpu_request_status(request_id, session)
+            request = yield from gpu_request_status(request_id, authenticated_session)
         except ResourceNotFound as error:
-            request = yield from _gone(request_id, request, session, error)
+            request = yield from _gone(request_id, request, authenticated_session, error)
         if has_reached(request, wanted):
             return request
         left_s = look_s if until_s is None else until_s - clock.monotonic_s()
@@ -90,14 +84,13 @@ def _gone(
     given: AuthenticatedSession | None,
     error: ResourceNotFound,
 ) -> Script[GpuRequestData]:
-    """The end of a request that does not exist any more: cancelled if it waited. Raises `error` if unknown.
+    """The last state of a request that no longer exists: cancelled, if it was waiting; else raises `error`.
 
-    `last` is its last seen state; if it was never seen, events say whether it was cancelled.
+    `last` is the state seen last; if the request was never seen, events say whether it was cancelled.
     """
-    session = get_authenticated_session(given)
     if last is None:
         wanted = {"gpr": request_id, "reason": "GPRCancelled", "limit": 1}
-        page = yield from call(session, Ask("GET", f"{API}/events", wanted))
+        page = yield from call(given, Ask("GET", f"{API}/events", wanted))
         if not page["items"]:
             raise error
         row = of(EventRow, page["items"][0])
@@ -105,10 +98,9 @@ def _gone(
             request_id=request_id, name=row.request, workspace_name=row.request.partition("/")[0]
         )
     elif last.phase in LIFE[:3]:
-        try:  # if the caller has lost access to the workspace, its requests are missing for that reason
-            yield from call(
-                session, Ask("GET", f"{API}/gpr/list", {"sliceName": last.workspace_name, "limit": 1})
-            )
+        wanted = {"sliceName": last.workspace_name, "limit": 1}
+        try:  # a caller without access to the workspace sees none of its requests
+            yield from call(given, Ask("GET", f"{API}/gpr/list", wanted))
         except ResourceNotFound:
             raise error from None
     else:
@@ -194,11 +186,8 @@ def watch_events(
 ) -> Feed[EventRow]:
     """Events from now on, as they happen, until the caller stops. Raises as `watch` does."""
     params = {"slice": workspace_name, "gpr": request_id, "reason": reason}
-    return _happening(Ask("GET", f"{API}/events/stream", params), authenticated_session)
-
-
-def _happening(ask: Ask, given: AuthenticatedSession | None) -> Feed[EventRow]:
-    stream = Stream(get_authenticated_session(given).connection, ask)
+    session = get_authenticated_session(authenticated_session)
+    stream = Stream(session.connection, Ask("GET", f"{API}/events/stream", params))
     while True:
         message = yield from stream.message()
         yield Give(of(EventRow, json.loads(message.data)))

@@ -10,7 +10,7 @@ from typing import Any
 from egs.asking.login import authenticate
 from egs.calling import API, Ask, call
 from egs.exceptions import BadParameters
-from egs.sessions import AuthenticatedSession, get_authenticated_session
+from egs.sessions import AuthenticatedSession
 from egs.steps import Script
 
 KEY = f"{API}/api-key"
@@ -45,13 +45,8 @@ def create_api_key(  # noqa: PLR0913 - the vendor's signature
         raise BadParameters(f"a key with role {role} needs a workspace: give workspace_name")
     body = {"name": name, "role": role, "validity": validity, "username": username}
     body |= {"description": description} | ({"workspaceName": workspace_name} if workspace_name else {})
-    return _created(body, authenticated_session)
-
-
-def _created(body: dict[str, Any], session: AuthenticatedSession | None) -> Script[str]:
     # Only this answer holds the secret: a repeated call could not return it.
-    ask = Ask("POST", KEY, body=body, retry="once")
-    data = yield from call(get_authenticated_session(session), ask)
+    data = yield from call(authenticated_session, Ask("POST", KEY, body=body, retry="once"))
     return str(data["apiKey"])
 
 
@@ -77,7 +72,7 @@ def delete_api_key(
     """
     body = {"apiKey": api_key, "name": name}
     ask = Ask("DELETE", KEY, body={field: value for field, value in body.items() if value is not None})
-    data = yield from call(get_authenticated_session(authenticated_session), ask)
+    data = yield from call(authenticated_session, ask)
     return dict(data or {})
 
 
@@ -90,6 +85,6 @@ def list_api_keys(
         >>> sorted(egs.list_api_keys(authenticated_session=auth))
         ['apiKeys']
     """
-    session = get_authenticated_session(authenticated_session)
-    data = yield from call(session, Ask("GET", f"{KEY}/list", {"workspaceName": workspace_name}))
+    ask = Ask("GET", f"{KEY}/list", {"workspaceName": workspace_name})
+    data = yield from call(authenticated_session, ask)
     return dict(data)

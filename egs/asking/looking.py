@@ -14,7 +14,7 @@ from egs.asking.wishes import Span, gpr_body, instant_text
 from egs.calling import API, Ask, call, warned
 from egs.data.gpr import ApprovalRow, EventRow, QueueRow, Usage, WaitTime, Why, Workload
 from egs.data.records import Answered, Change, Items, each, of
-from egs.sessions import AuthenticatedSession, get_authenticated_session
+from egs.sessions import AuthenticatedSession
 from egs.steps import Script
 
 
@@ -51,11 +51,7 @@ def wait_time(  # noqa: PLR0913 - each says something of the request that is ask
     """
     said = dict(locals())
     session = said.pop("authenticated_session")
-    return _quoted(gpr_body(said), session)
-
-
-def _quoted(body: dict[str, Any], given: AuthenticatedSession | None) -> Script[Items[WaitTime]]:
-    told = yield from warned(get_authenticated_session(given), Ask("POST", f"{API}/gpr/waittime", body=body))
+    told = yield from warned(session, Ask("POST", f"{API}/gpr/waittime", body=gpr_body(said)))
     quotes = each(WaitTime)(told.data.get("items"))
     quotes.message = told.message
     return quotes
@@ -72,8 +68,8 @@ def queue(
         >>> egs.queue(authenticated_session=auth)[0].gpr_id
         'gpr-...'
     """
-    session = get_authenticated_session(authenticated_session)
-    rows = yield from pages(session, f"{API}/queue", {"sliceName": workspace_name, "cluster": cluster_name})
+    wanted = {"sliceName": workspace_name, "cluster": cluster_name}
+    rows = yield from pages(authenticated_session, f"{API}/queue", wanted)
     return each(QueueRow)(rows)
 
 
@@ -84,8 +80,7 @@ def why(request_id: str, authenticated_session: AuthenticatedSession | None = No
         >>> print(egs.why(request_id, auth))
         It ...
     """
-    session = get_authenticated_session(authenticated_session)
-    data = yield from call(session, Ask("GET", f"{API}/gpr/why", {"gprId": request_id}))
+    data = yield from call(authenticated_session, Ask("GET", f"{API}/gpr/why", {"gprId": request_id}))
     return of(Why, data)
 
 
@@ -112,14 +107,8 @@ def events(  # noqa: PLR0913 - each narrows the search
         'GPRCreated'
     """
     wanted = {"slice": workspace_name, "gpr": request_id, "node": node, "cluster": cluster, "reason": reason}
-    wanted |= {
-        "type": type,
-        "q": text,
-        "since": instant_text(since),
-        "until": instant_text(until),
-    }
-    session = get_authenticated_session(authenticated_session)
-    rows = yield from pages(session, f"{API}/events", wanted, limit)
+    wanted |= {"type": type, "q": text, "since": instant_text(since), "until": instant_text(until)}
+    rows = yield from pages(authenticated_session, f"{API}/events", wanted, limit)
     return each(EventRow)(rows if limit is None else rows[:limit])
 
 
@@ -137,8 +126,7 @@ def workloads(
     workspace_name: str | None = None, authenticated_session: AuthenticatedSession | None = None
 ) -> Script[Items[Workload]]:
     """What runs on the nodes: models, GPUs, health, since when idle, cost so far."""
-    session = get_authenticated_session(authenticated_session)
-    rows = yield from pages(session, f"{API}/workloads", {"sliceName": workspace_name})
+    rows = yield from pages(authenticated_session, f"{API}/workloads", {"sliceName": workspace_name})
     return each(Workload)(rows)
 
 
@@ -149,8 +137,7 @@ def usage(authenticated_session: AuthenticatedSession | None = None) -> Script[I
         >>> [row.slice_name for row in egs.usage(auth)]
         [...'vision'...]
     """
-    session = get_authenticated_session(authenticated_session)
-    rows = yield from pages(session, f"{API}/usage", {})
+    rows = yield from pages(authenticated_session, f"{API}/usage", {})
     return each(Usage)(rows)
 
 
@@ -166,23 +153,20 @@ def problems(authenticated_session: AuthenticatedSession | None = None) -> Scrip
         >>> egs.problems(auth)
         [...]
     """
-    session = get_authenticated_session(authenticated_session)
-    rows = yield from pages(session, f"{API}/problems", {})
+    rows = yield from pages(authenticated_session, f"{API}/problems", {})
     return Items(Answered(row) for row in rows)
 
 
 def write_status(write_id: str, authenticated_session: AuthenticatedSession | None = None) -> Script[Change]:
     """The outcome of an `accepted` change, by its `.change.url` or the id at its end."""
-    session = get_authenticated_session(authenticated_session)
-    data = yield from call(session, Ask("GET", f"{API}/writes/{write_id.rpartition('/')[2]}"))
+    data = yield from call(authenticated_session, Ask("GET", f"{API}/writes/{write_id.rpartition('/')[2]}"))
     return of(Change, data.get("change") or data)
 
 
 def _report(
     path: str, params: dict[str, Any], authenticated_session: AuthenticatedSession | None
 ) -> Script[Answered]:
-    session = get_authenticated_session(authenticated_session)
-    data = yield from call(session, Ask("GET", path, params))
+    data = yield from call(authenticated_session, Ask("GET", path, params))
     return Answered(data)
 
 
@@ -193,8 +177,7 @@ def approvals(authenticated_session: AuthenticatedSession | None = None) -> Scri
         >>> egs.approvals(auth)
         [...]
     """
-    session = get_authenticated_session(authenticated_session)
-    rows = yield from pages(session, f"{API}/approvals", {})
+    rows = yield from pages(authenticated_session, f"{API}/approvals", {})
     return each(ApprovalRow)(rows)
 
 
@@ -238,10 +221,9 @@ def reject(
 def _decided(
     request_id: str, digest: str | None, word: dict[str, Any], given: AuthenticatedSession | None
 ) -> Script[Change]:
-    session = get_authenticated_session(given)
     if digest is None:
-        digest = (yield from call(session, Ask("GET", f"{API}/gpr", {"gprId": request_id}))).get("specDigest")
+        digest = (yield from call(given, Ask("GET", f"{API}/gpr", {"gprId": request_id}))).get("specDigest")
     said = {name: value for name, value in word.items() if value != ""}
     body = {"gprId": request_id, "specDigest": digest, **said}
-    data = yield from call(session, Ask("POST", f"{API}/approvals", body=body))
+    data = yield from call(given, Ask("POST", f"{API}/approvals", body=body))
     return of(Change, data.get("change"))

@@ -14,9 +14,9 @@ PAGE = 1000
 
 
 def pages(
-    session: AuthenticatedSession, path: str, params: Mapping[str, Any], most: int | None = None
+    session: AuthenticatedSession | None, path: str, params: Mapping[str, Any], most: int | None = None
 ) -> Script[Items[Any]]:
-    """The rows of all pages; `most`: of no more than are needed for so many."""
+    """The rows of all pages; with `most`, only the pages needed for that many rows."""
     rows: Items[Any] = Items()
     cursor = None
     while most is None or len(rows) < most:

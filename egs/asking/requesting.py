@@ -16,7 +16,7 @@ from egs.calling import API, Ask, call
 from egs.data.gpr import GpuRequestData, read_gpr
 from egs.data.records import Change, Items, Named, each, of
 from egs.exceptions import Conflict, GpuAlreadyProvisioned, NotProvisioned
-from egs.sessions import AuthenticatedSession, get_authenticated_session
+from egs.sessions import AuthenticatedSession
 from egs.steps import Script
 
 GPR = f"{API}/gpr"
@@ -182,12 +182,12 @@ request_gpu.__signature__ = _documented_signature()  # type: ignore[attr-defined
 
 
 def file_request(said: dict[str, Any], session: AuthenticatedSession | None) -> Script[str]:
-    """All problems of the arguments are reported before anything is sent."""
+    """Checks the arguments at once: nothing is sent if one is wrong."""
     return _filed(Ask("POST", GPR, body=gpr_body(said)), session)
 
 
 def _filed(ask: Ask, session: AuthenticatedSession | None) -> Script[str]:
-    data = yield from call(get_authenticated_session(session), ask)
+    data = yield from call(session, ask)
     return Named(data["gprId"], of(Change, data.get("change")))
 
 
@@ -205,8 +205,7 @@ def cancel_gpu_request(
     Example:
         >>> egs.cancel_gpu_request(request_id, auth)
     """
-    session = get_authenticated_session(authenticated_session)
-    yield from call(session, Ask("DELETE", GPR, params={"gprId": request_id}))
+    yield from call(authenticated_session, Ask("DELETE", GPR, params={"gprId": request_id}))
 
 
 def update_gpu_request_priority(
@@ -341,9 +340,8 @@ def _change(request_id: str, new: dict[str, Any], given: AuthenticatedSession | 
 
 
 def _changed(ask: Ask, given: AuthenticatedSession | None) -> Script[Change]:
-    session = get_authenticated_session(given)
     try:
-        data = yield from call(session, ask)
+        data = yield from call(given, ask)
     except Conflict as error:
         if error.key != UNCHANGED:
             raise
@@ -354,7 +352,7 @@ def _changed(ask: Ask, given: AuthenticatedSession | None) -> Script[Change]:
 def gpu_request_status(
     request_id: str, authenticated_session: AuthenticatedSession | None = None
 ) -> Script[GpuRequestData]:
-    """The state of a request and all its terms. Also takes `workspace/name`.
+    """The state of a request and all its terms. `request_id` may also be `workspace/name`.
 
     Raises:
         ResourceNotFound: there is no such request, or the caller may not see it.
@@ -367,8 +365,7 @@ def gpu_request_status(
         >>> request.status.provisioning_status
         '...'
     """
-    session = get_authenticated_session(authenticated_session)
-    data = yield from call(session, Ask("GET", GPR, {"gprId": request_id}))
+    data = yield from call(authenticated_session, Ask("GET", GPR, {"gprId": request_id}))
     return read_gpr(data)
 
 
@@ -386,6 +383,5 @@ def gpu_request_status_for_workspace(
         >>> requests.items == requests
         True
     """
-    session = get_authenticated_session(authenticated_session)
-    rows = yield from pages(session, f"{GPR}/list", {"sliceName": workspace_name})
+    rows = yield from pages(authenticated_session, f"{GPR}/list", {"sliceName": workspace_name})
     return each(GpuRequestData)(rows)

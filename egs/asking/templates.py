@@ -15,7 +15,7 @@ from egs.calling import API, Ask, call
 from egs.data.fleet import GetGprTemplateResponse, GprTemplateBinding, WorkspacePolicy
 from egs.data.records import Change, Items, Named, each, of
 from egs.exceptions import BadParameters
-from egs.sessions import AuthenticatedSession, get_authenticated_session
+from egs.sessions import AuthenticatedSession
 from egs.steps import Script
 
 TEMPLATE = f"{API}/gpr-template"
@@ -103,7 +103,7 @@ def _template(said: Mapping[str, Any]) -> dict[str, Any]:
 def _written(
     method: str, path: str, body: Mapping[str, Any], name: str, given: AuthenticatedSession | None
 ) -> Script[str]:
-    data = yield from call(get_authenticated_session(given), Ask(method, path, body=body))
+    data = yield from call(given, Ask(method, path, body=body))
     return Named(name, of(Change, data.get("change")))
 
 
@@ -116,8 +116,8 @@ def get_gpr_template(
         >>> egs.get_gpr_template("small", auth).gpu_shape
         'H100-80GB'
     """
-    session = get_authenticated_session(authenticated_session)
-    data = yield from call(session, Ask("GET", TEMPLATE, {"gprTemplateName": gpr_template_name}))
+    ask = Ask("GET", TEMPLATE, {"gprTemplateName": gpr_template_name})
+    data = yield from call(authenticated_session, ask)
     return of(GetGprTemplateResponse, data)
 
 
@@ -130,8 +130,7 @@ def list_gpr_templates(
         >>> [template.name for template in egs.list_gpr_templates(auth).items]
         [...'small'...]
     """
-    session = get_authenticated_session(authenticated_session)
-    rows = yield from pages(session, f"{TEMPLATE}/list", {})
+    rows = yield from pages(authenticated_session, f"{TEMPLATE}/list", {})
     return each(GetGprTemplateResponse)(rows)
 
 
@@ -139,8 +138,8 @@ def delete_gpr_template(
     gpr_template_name: str, authenticated_session: AuthenticatedSession | None = None
 ) -> Script[str]:
     """Delete a template; returns its name. Requests that used it stay as they are."""
-    session = get_authenticated_session(authenticated_session)
-    data = yield from call(session, Ask("DELETE", TEMPLATE, {"gprTemplateName": gpr_template_name}))
+    ask = Ask("DELETE", TEMPLATE, {"gprTemplateName": gpr_template_name})
+    data = yield from call(authenticated_session, ask)
     return Named(gpr_template_name, of(Change, data.get("change")))
 
 
@@ -188,8 +187,7 @@ def get_gpr_template_binding(
     binding_name: str, authenticated_session: AuthenticatedSession | None = None
 ) -> Script[GprTemplateBinding]:
     """The templates offered to a workspace, and whether each exists; named after the workspace."""
-    session = get_authenticated_session(authenticated_session)
-    data = yield from call(session, Ask("GET", BINDING, {"bindingName": binding_name}))
+    data = yield from call(authenticated_session, Ask("GET", BINDING, {"bindingName": binding_name}))
     return of(GprTemplateBinding, data)
 
 
@@ -197,8 +195,7 @@ def list_gpr_template_bindings(
     authenticated_session: AuthenticatedSession | None = None,
 ) -> Script[Items[GprTemplateBinding]]:
     """The templates offered to the workspaces that the caller may see."""
-    session = get_authenticated_session(authenticated_session)
-    rows = yield from pages(session, f"{BINDING}/list", {})
+    rows = yield from pages(authenticated_session, f"{BINDING}/list", {})
     return each(GprTemplateBinding)(rows)
 
 
@@ -206,8 +203,7 @@ def delete_gpr_template_binding(
     binding_name: str, authenticated_session: AuthenticatedSession | None = None
 ) -> Script[str]:
     """Offer all templates to a workspace again; returns the binding's name."""
-    session = get_authenticated_session(authenticated_session)
-    data = yield from call(session, Ask("DELETE", BINDING, {"bindingName": binding_name}))
+    data = yield from call(authenticated_session, Ask("DELETE", BINDING, {"bindingName": binding_name}))
     return Named(binding_name, of(Change, data.get("change")))
 
 
@@ -220,8 +216,7 @@ def list_workspace_policies(
         >>> [policy.workspace_name for policy in egs.list_workspace_policies(authenticated_session=auth)]
         [...'vision'...]
     """
-    session = get_authenticated_session(authenticated_session)
-    rows = yield from pages(session, POLICY, {})
+    rows = yield from pages(authenticated_session, POLICY, {})
     return each(WorkspacePolicy)(rows)
 
 
@@ -234,8 +229,7 @@ def get_workspace_policy(
         >>> egs.get_workspace_policy(policy_name="vision", authenticated_session=auth).priority_range
         'high'
     """
-    session = get_authenticated_session(authenticated_session)
-    data = yield from call(session, Ask("GET", f"{POLICY}/{segment(policy_name)}"))
+    data = yield from call(authenticated_session, Ask("GET", f"{POLICY}/{segment(policy_name)}"))
     return of(WorkspacePolicy, data)
 
 
@@ -265,15 +259,10 @@ def update_workspace_policy(  # noqa: PLR0913 - the vendor's signature
     session = said.pop("authenticated_session")
     name = said.pop("policy_name")
     body = {field: value for field, value in said.items() if value is not None}
-    return _policy_written(name, body, session)
-
-
-def _policy_written(name: str, body: Mapping[str, Any], given: AuthenticatedSession | None) -> Script[Change]:
-    ask = Ask("PUT", f"{POLICY}/{segment(name)}", body=body)
-    data = yield from call(get_authenticated_session(given), ask)
+    data = yield from call(session, Ask("PUT", f"{POLICY}/{segment(name)}", body=body))
     return of(Change, data.get("change"))
 
 
 def segment(name: str) -> str:
-    """A name as one path segment, whatever characters it has."""
+    """A name as one segment of a path."""
     return quote(name, safe="")

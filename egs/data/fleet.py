@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from egs.data.records import Change, Items, Record, each, one, record, table, wire, wire_name
+from egs.data.records import Change, Items, Record, each, one, record, same_as, table, wire, wire_name
 
 
 @record
@@ -67,10 +67,7 @@ class Inventory(Record):
     allocation: Items[Allocation] = wire(default=(), read=each(Allocation))
     gpu_slicing_profile: Items[GpuSlicingProfile] = wire(default=(), read=each(GpuSlicingProfile))
 
-    @property
-    def availableGPUs(self) -> int:  # noqa: N802 - the documented name
-        """The same as `available_gpus`."""
-        return self.available_gpus
+    availableGPUs = same_as("available_gpus")
 
 
 class ListInventoryResponse(Items[Inventory]):
@@ -166,20 +163,9 @@ class GlobalGPUConstraints(Record):
     max_gpu_per_gpr: int | None = wire("maxGPUPerGpr", default=None)
     max_memory_per_gpr: int | None = wire("maxMemoryPerGpr", default=None)
 
-    @property
-    def gpuShapes(self) -> tuple[str, ...]:  # noqa: N802 - the documented name
-        """The same as `gpu_shapes`."""
-        return self.gpu_shapes
-
-    @property
-    def maxGPUPerGpr(self) -> int | None:  # noqa: N802 - the documented name
-        """The same as `max_gpu_per_gpr`."""
-        return self.max_gpu_per_gpr
-
-    @property
-    def maxMemoryPerGpr(self) -> int | None:  # noqa: N802 - the documented name
-        """The same as `max_memory_per_gpr`."""
-        return self.max_memory_per_gpr
+    gpuShapes = same_as("gpu_shapes")
+    maxGPUPerGpr = same_as("max_gpu_per_gpr")
+    maxMemoryPerGpr = same_as("max_memory_per_gpr")
 
 
 @record
@@ -200,45 +186,14 @@ class WorkspacePolicy(Record):
         "globalGPUConstraints", default=GlobalGPUConstraints(), read=one(GlobalGPUConstraints)
     )
 
-    @property
-    def workspaceName(self) -> str:  # noqa: N802 - the documented name
-        """The same as `workspace_name`."""
-        return self.workspace_name
-
-    @property
-    def PriorityRange(self) -> str:  # noqa: N802 - the documented name
-        """The same as `priority_range`."""
-        return self.priority_range
-
-    @property
-    def maxGPRs(self) -> int | None:  # noqa: N802 - the documented name
-        """The same as `max_gprs`."""
-        return self.max_gprs
-
-    @property
-    def maxExitDurationPerGPR(self) -> str:  # noqa: N802 - the documented name
-        """The same as `max_exit_duration_per_gpr`."""
-        return self.max_exit_duration_per_gpr
-
-    @property
-    def requeueOnFailure(self) -> bool | None:  # noqa: N802 - the documented name
-        """The same as `requeue_on_failure`."""
-        return self.requeue_on_failure
-
-    @property
-    def enableAutoEviction(self) -> bool | None:  # noqa: N802 - the documented name
-        """The same as `enable_auto_eviction`."""
-        return self.enable_auto_eviction
-
-    @property
-    def enforceIdleTimeOut(self) -> bool | None:  # noqa: N802 - the documented name
-        """The same as `enforce_idle_time_out`."""
-        return self.enforce_idle_time_out
-
-    @property
-    def globalGPUConstraints(self) -> GlobalGPUConstraints:  # noqa: N802 - the documented name
-        """The same as `global_gpu_constraints`."""
-        return self.global_gpu_constraints
+    workspaceName = same_as("workspace_name")
+    PriorityRange = same_as("priority_range")
+    maxGPRs = same_as("max_gprs")
+    maxExitDurationPerGPR = same_as("max_exit_duration_per_gpr")
+    requeueOnFailure = same_as("requeue_on_failure")
+    enableAutoEviction = same_as("enable_auto_eviction")
+    enforceIdleTimeOut = same_as("enforce_idle_time_out")
+    globalGPUConstraints = same_as("global_gpu_constraints")
 
 
 @record

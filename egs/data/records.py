@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from html import escape
+from operator import attrgetter
 from typing import Any, Generic, TypeVar, cast, dataclass_transform
 
 T = TypeVar("T")
@@ -111,6 +112,11 @@ def camel(name: str) -> str:
     """`free_nodes` in JSON: `freeNodes`."""
     first, *more = name.split("_")
     return first + "".join(word.capitalize() for word in more)
+
+
+def same_as(name: str) -> Any:
+    """The field of that name under another, documented name."""
+    return property(attrgetter(name))
 
 
 def _said(value: Any) -> dict[str, Any]:
