@@ -1,6 +1,6 @@
 """Checks the types of arguments before anything is sent. Pure.
 
-A wrong type is a TypeError that names the expected one. Values are never shown: one may be a key.
+A wrong type raises a TypeError that names the expected type, but never the value: it may be a key.
 
 Held by tests/egs/test_sdk_arguments.py.
 """
@@ -33,7 +33,7 @@ _OPEN = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def check_call(build: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-    """Raise TypeError for an argument whose type differs from the annotation in `build`; others are not checked.
+    """Raise TypeError for an argument whose type differs from its annotation in `build`.
 
     A function with a documented `__signature__` parses and checks its arguments itself.
     """
@@ -52,11 +52,6 @@ def check(name: str, given: Mapping[str, Any], wanted: Mapping[str, Any]) -> Non
     for argument, value in given.items():
         if not _is_of(value, wanted[argument]):
             raise TypeError(f"{name}() needs {argument} to be {words(wanted[argument])}, not {_kind(value)}")
-
-
-def fields_of(table: type) -> dict[str, Any]:
-    """The types in a TypedDict."""
-    return get_type_hints(table)
 
 
 def words(hint: Any) -> str:
@@ -84,7 +79,7 @@ def _wanted(build: Callable[..., Any]) -> tuple[Mapping[str, Any], inspect.Signa
     for name, parameter in signature.parameters.items():
         hint = hints.get(name, Any)
         if get_origin(hint) is Unpack:
-            wanted |= fields_of(get_args(hint)[0])
+            wanted |= get_type_hints(get_args(hint)[0])
         elif parameter.kind not in _OPEN:
             wanted[name] = hint
     return wanted, signature

@@ -2,9 +2,8 @@
 
   * The token is fetched when there is none or it is about to expire, and once more on a 401: never for every call.
   * A call is retried if that is harmless: the server never got it, or it reads, or it writes under an Idempotency-Key,
-    which every write carries. `once` calls, whose answer holds a secret that is shown once, are only
-    retried if the server cannot have got them.
-  * Messages of the server beside an answer are never lost: they become warnings, or the caller shows them.
+    which every write carries. A `once` call, whose answer holds a secret, is retried only if the server never got it.
+  * The server's messages are never lost: they become warnings, or the caller shows them.
   * Pauses grow, are randomised, and are never shorter than a reasonable Retry-After.
 
 Held by tests/egs/test_sdk_calling.py.
@@ -116,8 +115,7 @@ def exchange(connection: Connection, ask: Ask) -> Script[Answer]:
     if answer.status == 401 and connection.credential:
         token = yield Alone(connection, renewed(connection, token))
         answer = yield from tried(connection, ask, headers | _bearer(token))
-    result: Answer = answer
-    return result
+    return answer
 
 
 def opened(connection: Connection, ask: Ask, last_id: str) -> Script[Answer]:

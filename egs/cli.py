@@ -1,12 +1,11 @@
 """The command `egs`: one Typer app to which the installed packages add their commands, for a repository or a server.
 
-This package imports none of the others. What they add arrives through the entry-point group `egs.commands`: each
-entry is a function that is given the app. A package that cannot be loaded costs its own commands, never the others.
-`egs.modes` says what a command line is for; for a server, `egs.remote` is laid over what was added, and where nothing
-was added it is all there is.
+This package imports none of the others. They add commands through the entry-point group `egs.commands`: each entry is
+a function that takes the app. A package that fails to load loses only its own commands. `egs.modes` decides whether a
+command line is for a repository or a server; with only the client installed, all are for a server.
 
-Exit codes: 0 done, 1 the answer is no, 2 wrong use, 3 something broke. Whatever goes wrong is one sentence on
-stderr; stdout holds answers only.
+Exit codes: 0 done, 1 the answer is no, 2 wrong use, 3 something broke. Every error is one sentence on stderr; stdout
+has answers only.
 """
 
 from __future__ import annotations
@@ -28,20 +27,20 @@ from egs.commands.backend import REPOSITORY, Backend, Where
 from egs.modes import Here, Target
 
 DISTRIBUTIONS = ("egs-gitops", "egs-client")
-"""The whole, and the client alone; the first that is installed counts."""
+"""The full distribution and the client; the version is that of the first installed one."""
 GROUP = "egs.commands"
 DONE, NO, MISUSED, BROKE, INTERRUPTED = 0, 1, 2, 3, 130
 SELDOM = 5_000_000
-"""New objects between two looks for cycles: some hundred megabytes at most."""
+"""New objects before a garbage collection: some hundred megabytes at most."""
 
 Opener = Callable[[Where], Backend]
 Register = Callable[[typer.Typer], Opener | None]
-"""Adds a package's commands to the app; the package for repositories gives how to open one."""
+"""Adds a package's commands to the app; the package for repositories returns how to open one."""
 
 _ABOUT = """Share GPU nodes between teams by pull request, with start times that hold.
 
 A repository of manifests says who wants which nodes. Most commands work on it: on --repo (a folder, a bare
-repository or a URL; default EGS_REPO, else the folder you stand in), or through a server (--server URL, EGS_SERVER, or
+repository or a URL; default EGS_REPO, else the current folder), or through a server (--server URL, EGS_SERVER, or
 the one that `egs login` made current).
 
 \b
@@ -56,7 +55,7 @@ Exit codes: 0 done, 1 the answer is no, 2 wrong use, 3 something broke.
 
 
 def build(registers: Iterable[Register]) -> tuple[typer.Typer, Opener | None]:
-    """The app with the commands of `registers` after the common ones, and how to open a repository if one says so."""
+    """The app with the common commands and those of `registers`, and how to open a repository, if one says so."""
     from egs.commands import register as common
 
     app = typer.Typer(
@@ -91,7 +90,7 @@ def _root(
 
 
 def commands(registers: Sequence[Register], target: Target | None) -> Any:
-    """The commands for a repository (no target) or a server, as whose backend the repository is opened from now on."""
+    """The commands for a repository (no target) or a server. Also sets how commands open a repository."""
     from egs.commands.command_tree import command_tree
     from egs.commands.limits import limit
 
@@ -129,7 +128,7 @@ def installed() -> list[Register]:
 
 
 def run(args: Sequence[str], registers: Sequence[Register], here: Here | None = None) -> int:
-    """Run one command line and give its exit code; raises nothing. `here` None: it is for a repository."""
+    """Run one command line and return its exit code; raises nothing. `here` None: it is for a repository."""
     words = [word for word in args if word != "--debug"]
     is_debug = len(words) < len(args) or bool(os.environ.get("EGS_DEBUG"))
     try:
@@ -139,7 +138,7 @@ def run(args: Sequence[str], registers: Sequence[Register], here: Here | None = 
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader has seen enough (`egs get nodes | head`); Python would complain again while it ends.
+        # The reader closed the pipe (`egs get nodes | head`); otherwise Python complains again at its exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except Exception as error:
@@ -150,7 +149,7 @@ def run(args: Sequence[str], registers: Sequence[Register], here: Here | None = 
 
 
 def _chosen(words: Sequence[str], registers: Sequence[Register], here: Here | None) -> tuple[Any, list[str]]:
-    """The commands that the line is for, and what is left of it when that is decided."""
+    """The commands for this line, and its words without the options that choose a server."""
     from egs import modes
 
     modes.SERVER.set(None)
@@ -159,7 +158,7 @@ def _chosen(words: Sequence[str], registers: Sequence[Register], here: Here | No
 
     line = modes.line_of(words)
     target = None
-    # Help comes also where the context file is broken, and so does what mends it.
+    # Help, and the commands that repair the context file, work even if that file is broken.
     if not line.needs_nothing:
         target = modes.server_of(line, here) if line.command == "whoami" else modes.target_of(line, here)
     modes.SERVER.set(target)
@@ -167,7 +166,7 @@ def _chosen(words: Sequence[str], registers: Sequence[Register], here: Here | No
 
 
 def _told(error: Exception) -> int:
-    """Say what is wrong and give the code for it. By shape, not by class: this package imports no other."""
+    """Report the error and return its exit code. Checks attributes, not classes: this package imports no other."""
     if isinstance(error, typer.Abort):
         return INTERRUPTED
     if hasattr(error, "format_message"):
@@ -181,7 +180,7 @@ def _told(error: Exception) -> int:
 
 
 def _wrong_use(error: Exception) -> int:
-    """A command line that cannot be understood; without a single word it is a request for help."""
+    """A command line that cannot be understood; an empty one asks for help."""
     context = getattr(error, "ctx", None)
     if type(error).__name__ == "NoArgsIsHelpError" and context is not None:
         typer.echo(context.get_help(), err=True)
@@ -202,8 +201,7 @@ def _say(sentence: str) -> None:
 
 
 def main() -> None:
-    """The console script."""
-    # A command reads, answers and ends: looking through all that it read for cycles takes longer than many answers.
+    # A command is short-lived: a garbage collection takes longer than many answers.
     gc.set_threshold(SELDOM)
     registers = installed()
     code = run(sys.argv[1:], registers, Here(os.environ, _folder(), has_repositories=bool(registers)))

@@ -1,4 +1,4 @@
-"""The way to one server: the token of the moment and the transports' sockets.
+"""The connection to one server: its current token, and the transports' sockets.
 
 Safe to share between threads and event loops. No key or token is in any repr, and a connection cannot be pickled.
 
@@ -49,7 +49,7 @@ class Token:
 
 
 class Connection:
-    """One server with one credential: the current token, and the transports' sockets."""
+    """One server with one credential."""
 
     __slots__ = ("_closers", "_cond", "_pools", "address", "credential", "lock", "patience", "token", "url")
 
@@ -79,11 +79,9 @@ class Connection:
             return self._pools.pop(key, None)
 
     def __repr__(self) -> str:
-        """The address, without credentials."""
         return f"<connection to {self.address}>"
 
     def __reduce__(self) -> NoReturn:
-        """Refused: it holds credentials."""
         raise TypeError(NO_PICKLE)
 
 

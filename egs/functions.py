@@ -1,4 +1,4 @@
-"""Functions made of scripts, with the signature that people see; `egs.aio.functions` is its twin."""
+"""Plain functions from scripts, with their public signature; `egs.aio.functions` makes coroutines."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Whether a command line is for a repository or for a server, and for which. Pure but for looking at folders and files.
+"""Decides whether a command line is for a repository or a server, and for which. Only reads folders and files.
 
-The first that says so decides:
+The first that applies decides:
   1. `--repo` (or `plan --instance`): a repository; `--server` or `--context`: a server;
   2. EGS_REPO: a repository; EGS_SERVER: a server;
-  3. the folder one stands in: a repository where it, or one above it, has a project.yaml or is a bare repository;
+  3. the current folder: a repository if it or a parent has a project.yaml or is a bare repository;
   4. the current context of the context file: a server;
-  5. else the folder, as a repository.
-Where only the client is installed there is no repository, and every command is for a server.
+  5. otherwise the current folder, as a repository.
+With only the client installed, every command is for a server.
 
 Held by tests/egs/test_modes.py.
 """
@@ -22,8 +22,8 @@ from egs import contexts
 from egs.commands.errors import Said, not_allowed, wrong_use
 
 OWN_CONTEXT = frozenset({"diff", "install", "uninstall", "kubeconfig", "kubeconfig-token", "login"})
-"""Commands with a --context of their own; ours stands before them."""
-_OF_ONES_OWN = frozenset(
+"""Commands with their own --context; the one that chooses a server comes before the command."""
+_LOCAL = frozenset(
     {
         "check-pr",
         "context",
@@ -38,7 +38,7 @@ _OF_ONES_OWN = frozenset(
         "validate",
     }
 )
-"""Commands for one's own files, clusters and contexts: no server is asked, wherever one stands."""
+"""Commands for the caller's own files, clusters and contexts; they never ask a server."""
 _REPOSITORY_WORDS = ("--repo", "--instance")
 _HELP = frozenset({"-h", "--help", "--version"})
 
@@ -51,17 +51,17 @@ class Target:
     api_key: str = field(default="", repr=False)
     token: str = field(default="", repr=False)
     context: str = ""
-    """Its name in the context file; empty: it is named by an option or the environment."""
+    """Its name in the context file; empty: an option or the environment names the server."""
     email: str = ""
 
 
 SERVER: ContextVar[Target | None] = ContextVar("server", default=None)
-"""Whom the command line under way is for; set by `egs.cli`, read by `egs.remote.asking`."""
+"""The server of the running command line, if any; set by `egs.cli`, read by `egs.remote.asking`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """What decides beside the words: the environment, the folder one stands in, and what is installed."""
+    """What decides besides the words: the environment, the current folder, and what is installed."""
 
     environ: Mapping[str, str] = field(repr=False)
     folder: Path
@@ -78,22 +78,22 @@ class Line:
 
     @property
     def command(self) -> str:
-        """Its first word that is no option; empty: it has none."""
+        """The first word that is not an option; empty: there is none."""
         return next((word for word in self.words if not word.startswith("-")), "")
 
     @property
     def needs_nothing(self) -> bool:
-        """Whether it is neither for a repository's documents nor for a server."""
-        return not self.command or self.command in _OF_ONES_OWN or bool(_HELP & set(self.words))
+        """Whether it needs neither a repository nor a server."""
+        return not self.command or self.command in _LOCAL or bool(_HELP & set(self.words))
 
     @property
     def names_repository(self) -> bool:
-        """Whether it can only be meant for a repository, or for a file."""
+        """Whether it has an option that only a repository or a file can answer."""
         return any(word.partition("=")[0] in _REPOSITORY_WORDS for word in self.words)
 
 
 def line_of(words: Sequence[str]) -> Line:
-    """The words as a line. Raises Said where an option has no value."""
+    """Raises Said if an option has no value."""
     rest, found, todo = [], {"--server": "", "--context": ""}, list(words)
     command = ""
     while todo:
@@ -128,21 +128,21 @@ def target_of(line: Line, here: Here) -> Target | None:
 
 
 def server_of(line: Line, here: Here) -> Target | None:
-    """The server that is meant wherever one stands; None: none is known. Raises Said."""
+    """The server, whatever the current folder; None: none is known. Raises Said."""
     if line.server or line.context:
         return _chosen(line, here)
     return named(here.environ["EGS_SERVER"], here) if here.environ.get("EGS_SERVER") else current(here)
 
 
 def current(here: Here) -> Target | None:
-    """Of the current context; None: there is none. Raises Said: an empty key is no key, whatever a context has."""
+    """The server of the current context; None: there is none. Raises Said, also for an empty EGS_API_KEY."""
     _typed_key(here.environ)
     book = _book(here)
     return _of_context(book, book.current) if book.current else None
 
 
 def named(server: str, here: Here) -> Target:
-    """A server by its address; what opens it comes from the environment, else from a context of that server."""
+    """A server by its address, with the key of the environment, else of a context of that server."""
     key = _key(here.environ)
     if key:
         return Target(server, key)
@@ -154,7 +154,7 @@ def named(server: str, here: Here) -> Target:
 
 
 def is_repository(folder: Path) -> bool:
-    """Whether one stands in a fleet's repository: other people's Git folders are none."""
+    """Whether the folder is in a fleet's repository; other Git repositories do not count."""
     return any((place / "project.yaml").is_file() or _is_bare(place) for place in (folder, *folder.parents))
 
 
@@ -184,10 +184,10 @@ def _key(environ: Mapping[str, str]) -> str:
 
 
 def _typed_key(environ: Mapping[str, str]) -> str:
-    """What EGS_API_KEY holds; "": it is not set. Raises Said: it is set and empty."""
+    """EGS_API_KEY; "": it is not set. Raises Said if it is set but empty."""
     key = environ.get("EGS_API_KEY")
     if key is not None and not key.strip():
-        # A script whose secret did not arrive must not go on as whoever is logged in here.
+        # A script whose secret is missing must not run as the person who is logged in here.
         raise not_allowed(
             "EGS_API_KEY is set and empty; set it to an API key, or unset it to use what `egs login` keeps",
             "ApiKeyInvalid",
@@ -196,7 +196,7 @@ def _typed_key(environ: Mapping[str, str]) -> str:
 
 
 def key_in(file: Path) -> str:
-    """The API key that a file holds. Raises Said."""
+    """The API key in a file. Raises Said."""
     try:
         text = file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:

@@ -47,11 +47,10 @@ class AuthenticatedSession:
         raise TypeError(NO_PICKLE)
 
     def __copy__(self) -> AuthenticatedSession:
-        """Itself: sessions are values, and copies would share the connection anyway."""
+        """Sessions are values, and copies would share the connection anyway."""
         return self
 
     def __deepcopy__(self, _: object) -> AuthenticatedSession:
-        """Itself."""
         return self
 
     def close(self) -> None:
@@ -67,19 +66,15 @@ class AuthenticatedSession:
         await close(self.connection)
 
     def __enter__(self) -> AuthenticatedSession:
-        """Itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Closed."""
         self.close()
 
     async def __aenter__(self) -> AuthenticatedSession:
-        """Itself."""
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Closed."""
         await self.aclose()
 
 

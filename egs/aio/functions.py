@@ -1,4 +1,4 @@
-"""Coroutine functions made of scripts; `egs.functions` is its twin."""
+"""Coroutine functions from scripts; `egs.functions` makes plain ones."""
 
 from __future__ import annotations
 

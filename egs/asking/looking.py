@@ -18,7 +18,7 @@ from egs.sessions import AuthenticatedSession
 from egs.steps import Script
 
 
-def wait_time(  # noqa: PLR0913 - each says something of the request that is asked about
+def wait_time(  # noqa: PLR0913 - the terms of a request
     workspace_name: str,
     node_count: int = 1,
     gpu_per_node_count: int = 1,
@@ -196,10 +196,10 @@ def approve(
     authenticated_session: AuthenticatedSession | None = None,
     **more: Unpack[ApprovalFields],
 ) -> Script[Change]:
-    """Approve a request as it was looked at: `spec_digest` comes from `approvals` or `gpu_request_status`.
-    Without it the request is read and approved as it is now, whatever was looked at before. Further keywords: `limit`,
-    `notAfter`, and `rule="extension"` with `limit={"extend": "2h"}` for grace beyond
-    the project's limit.
+    """Approve the version of a request that `spec_digest` names, from `approvals` or `gpu_request_status`.
+
+    Without a digest the request is approved as it is now. Further keywords: `limit`, `notAfter`, and
+    `rule="extension"` with `limit={"extend": "2h"}` for grace beyond the project's limit.
 
     Raises Unauthorized: the caller is not an admin, or wrote the request; Conflict: the request has changed since,
     `data` has the details; WrongState or Conflict: no decision is needed.
@@ -214,7 +214,7 @@ def reject(
     reason: str = "",
     authenticated_session: AuthenticatedSession | None = None,
 ) -> Script[Change]:
-    """Reject a request as it was looked at. Takes `spec_digest` and raises as `approve` does."""
+    """Reject a request. Takes `spec_digest` and raises as `approve` does."""
     return _decided(request_id, spec_digest, {"decision": "reject", "reason": reason}, authenticated_session)
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, get_type_hints
 
-from egs.arguments import check, fields_of
+from egs.arguments import check
 from egs.exceptions import BadParameters, PriorityClamped
 from egs.telling import warn
 
@@ -68,13 +68,13 @@ class RequestFields(More, total=False):
     priority: int | None
 
 
-TYPES = fields_of(RequestFields)
+TYPES = get_type_hints(RequestFields)
 
 
 def gpr_body(said: Mapping[str, Any], of: str = "request_gpu") -> dict[str, Any]:
-    """Fields on the wire from arguments by name; None and empty values are left to templates and defaults.
+    """Fields on the wire from arguments by name; None and "" are left to the template and the defaults.
 
-    `of` is the function named in a TypeError.
+    `of` is the function that a TypeError names.
     """
     unknown = sorted(set(said) - set(WIRE))
     if unknown:

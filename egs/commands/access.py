@@ -13,18 +13,17 @@ from egs.commands import output
 from egs.commands.backend import Access, Backend
 from egs.commands.declare import READS_NOW, declare
 from egs.commands.errors import not_allowed, wrong_use
-from egs.commands.options import OwnContext, OwnKubeconfig, of_repository
+from egs.commands.options import OwnContext, OwnKubeconfig, argument, of_repository, option
 
 
 def register(app: typer.Typer) -> None:
-    """Add it to the app."""
     declare(app, "kubeconfig", "Get a kubeconfig of a slice.", kubeconfig, READS_NOW)
 
 
 def kubeconfig(  # noqa: PLR0913 - each is an option of the command
     backend: Backend,
-    slice_: Annotated[str, typer.Argument(metavar="SLICE", help="The slice.", show_default=False)],
-    cluster: Annotated[str, typer.Option(metavar="C", help="The cluster.", show_default=False)],
+    slice_: Annotated[str, argument(metavar="SLICE", help="The slice.")],
+    cluster: Annotated[str, option(metavar="C", help="The cluster.")],
     namespace: Annotated[
         str | None, of_repository(metavar="N", help="This namespace only. Default: all of them.")
     ] = None,
@@ -46,22 +45,18 @@ def kubeconfig(  # noqa: PLR0913 - each is an option of the command
     context: OwnContext = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write it to this file, readable only by you. Default: stdout.",
-            show_default=False,
-        ),
+        option(metavar="FILE", help="Write it to this file, readable only by you. Default: stdout."),
     ] = None,
 ) -> None:
-    """Get a kubeconfig of a slice's namespaces in a cluster. Those you got before end at once.
+    """Get a kubeconfig of a slice's namespaces in a cluster. Earlier ones of yours stop working at once.
 
     \b
     Examples:
       egs kubeconfig vision --cluster east --out ~/.kube/vision
       egs kubeconfig vision --cluster east --static --expires 2d --member bo@example.com
 
-    On a repository kubectl then gets short-lived tokens by itself, with your own credentials of the cluster or an
-    admin's. A server puts a token in that lives for an hour; it is a secret.
+    On a repository, kubectl then gets short-lived tokens by itself, with your own credentials for the cluster or an
+    admin's. A server puts a token into the file, which is valid for an hour: keep it secret.
     """
     if out is not None:
         _check_outside_of_git(out)

@@ -1,4 +1,4 @@
-"""Which servers one uses, as whom, and which of them now: login, logout, context, whoami. There in both modes."""
+"""The servers that a person uses, and the identity on each: login, logout, context, whoami."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ import typer
 
 from egs.commands import output
 from egs.commands.errors import not_allowed, wrong_use
-from egs.commands.options import Output
+from egs.commands.options import Output, argument, option
 from egs.commands.output import Column, Form, field
 from egs.contexts import Context, checked, path_of, read, write
 from egs.modes import SERVER, Target, key_in
 from egs.remote import asking
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-_Name = Annotated[str, typer.Argument(metavar="NAME", help="The context.", show_default=False)]
+_Name = Annotated[str, argument(metavar="NAME", help="The context.")]
 
 
 def register(app: typer.Typer) -> None:
-    """Add them to the app."""
     app.command("login", short_help="Use a server from now on.")(login)
     app.command("logout", short_help="Forget the key or token of a server.")(logout)
     app.command("whoami", short_help="Show who you are on a server.")(whoami)
@@ -40,35 +39,28 @@ def register(app: typer.Typer) -> None:
 
 def login(
     server: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="SERVER", help="The server's address. Default: that of the context.", show_default=False
-        ),
+        str | None, argument(metavar="SERVER", help="The server's address. Default: that of the context.")
     ] = None,
     api_key_file: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--api-key-file",
             metavar="FILE",
             help="File with an API key; - reads it from stdin. Default: log in with a browser.",
-            show_default=False,
         ),
     ] = None,
     context: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="Name of the context. Default: the server's host.", show_default=False
-        ),
+        str | None, option(metavar="NAME", help="Name of the context. Default: the server's host.")
     ] = None,
 ) -> None:
-    """Log in to a server and make it the current context: commands outside of a repository are for it then.
+    """Log in to a server and make it the current context, which commands outside a repository use.
 
     \b
     Examples:
       egs login https://egs.example.com
       egs login https://egs.example.com --api-key-file ~/.secrets/egs --context ci
 
-    Without a key it shows an address and a code for a browser, where the identity provider knows you.
+    Without a key it shows an address and a code; open the address in a browser and log in there.
     """
     book = read(path_of(os.environ))
     name = context or ("" if server else book.current)
@@ -92,7 +84,7 @@ def _by_key(address: str, file: str) -> Context:
 def _by_browser(address: str) -> Context:
     from egs.remote.device import id_token
 
-    # Nothing opens the server yet, and these two paths ask for nothing.
+    # There is no credential yet, and these two paths need none.
     SERVER.set(Target(address, token="-"))  # noqa: S106 - no password
     told = asking.get("auth/config")
     if not told.get("issuer"):
@@ -119,8 +111,7 @@ def _warn_of_plain_http(address: str) -> None:
 
 def logout(
     context: Annotated[
-        str | None,
-        typer.Argument(metavar="CONTEXT", help="The context. Default: the current one.", show_default=False),
+        str | None, argument(metavar="CONTEXT", help="The context. Default: the current one.")
     ] = None,
 ) -> None:
     """Forget the key or token of a context; its server's address stays, so that `egs login` knows it.
@@ -137,11 +128,13 @@ def logout(
     bare = Context(found.server, found.email, more=found.more)
     current = book.current
     write(path_of(os.environ), book.having(name, bare).using(current or name))
-    output.note(f"nothing here opens {found.server} any more; a key itself is ended by `egs key revoke`")
+    output.note(
+        f"the key or token for {found.server} is deleted here; `egs key revoke` ends a key everywhere"
+    )
 
 
 def whoami(output: Output = Form.TABLE) -> None:
-    """Say who the server takes you for, and what you may there.
+    """Show who you are on the server, and your rights there.
 
     \b
     Example:
@@ -173,7 +166,7 @@ _CONTEXTS: tuple[Column, ...] = (
 
 
 def list_(output: Output = Form.TABLE) -> None:
-    """List the contexts, without what opens their servers.
+    """List the contexts, without their keys and tokens.
 
     \b
     Example:
@@ -203,11 +196,11 @@ def use(name: _Name) -> None:
     """
     book = read(path_of(os.environ)).using(name)
     write(path_of(os.environ), book)
-    output.note(f"commands outside of a repository are for {book.named(name).server} now")
+    output.note(f"commands outside a repository now use {book.named(name).server}")
 
 
 def delete(name: _Name) -> None:
-    """Forget a context, with what opens its server.
+    """Delete a context with its key or token.
 
     \b
     Example:
@@ -216,5 +209,5 @@ def delete(name: _Name) -> None:
     write(path_of(os.environ), read(path_of(os.environ)).without(name))
 
 
-# Some commands call their option `output`, as all others do; the module of that name is meant here.
+# Inside a command, `output` is its option and not the module.
 _rows, _data, _text = output.rows, output.data, output.text

@@ -18,12 +18,12 @@ from typing import Any, Literal, Protocol
 from egs.commands.output import Row
 
 STANDS = ("phase", "reason", "estimatedStartTime", "estimatedEndTime")
-"""Fields of a request that `egs watch` tells changes of."""
+"""Fields of a request whose changes `egs watch` reports."""
 
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Which repository, and how a change reaches its main branch, as typed. A server takes none of it."""
+    """Which repository, and how a change reaches its main branch, as typed. A server ignores all of it."""
 
     repo: str | None = None
     now: str | None = None
@@ -35,12 +35,12 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class Filed:
-    """A request that was filed, or only tried: the data of `egs gpr create`, and sentences beside it."""
+    """A request that was filed, or only tried: the data of `egs gpr create`, and notes about it."""
 
     data: Row
     notes: Sequence[str] = ()
     text: str = ""
-    """The file that a trial would write; a server does not tell."""
+    """The file that a trial would write; empty on a server."""
 
 
 Rule = Literal["request", "extension"]
@@ -48,7 +48,7 @@ Rule = Literal["request", "extension"]
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What an admin decides about a request, as typed; a server takes neither `handle` nor `key`."""
+    """What an admin decides about a request, as typed; a server ignores `handle` and `key`."""
 
     decision: Literal["approve", "reject"]
     reason: str = ""
@@ -64,22 +64,22 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How a kubeconfig is made on a repository; a server takes none of it."""
+    """How a kubeconfig is made on a repository; a server ignores all of it."""
 
     namespace: str | None
     member: str | None
     life: str | None
-    """Of a token that is put in; None: a plugin asks for tokens."""
+    """Life of an embedded token; None: a plugin gets tokens."""
     protocol: str
     kubeconfig: str | None
     """The caller's own, with the context below."""
     context: str | None
     out: Path | None
-    """Where the new one goes; never over the caller's own."""
+    """The file to write; never the caller's own kubeconfig."""
 
 
 class Backend(Protocol):
-    """What every command needs. Refusals and faults are exceptions with a `reason` and an exit code (`egs.cli`)."""
+    """What the commands need. Refusals and faults are exceptions with a `reason` and an exit code (`egs.cli`)."""
 
     def rows(self, kind: str, filters: Mapping[str, Any]) -> list[Row]:
         """The rows of `egs get KIND`; a filter that is None is not applied."""
@@ -94,7 +94,7 @@ class Backend(Protocol):
         """Answer `egs plan --instance` and give the exit code."""
 
     def quotes(self, slice_: str, terms: Mapping[str, Any]) -> tuple[list[Row], list[str]]:
-        """The rows of `egs wait`, and sentences beside them; `terms` are fields of its spec, None: not given."""
+        """The rows of `egs wait`, and notes about them; `terms` are fields of its spec, None: not given."""
 
     def why(self, request: str) -> Row:
         """The data of `egs why`."""
@@ -103,16 +103,16 @@ class Backend(Protocol):
         """The data of `egs insights`."""
 
     def watch(self, slice_: str | None, gpr: str | None, every_s: int) -> Iterable[Row]:
-        """The lines of `egs watch -o json`, until the caller has enough."""
+        """The lines of `egs watch -o json`, until the caller stops."""
 
     def create(self, request: str, terms: Mapping[str, Any], *, is_trial: bool) -> Filed:
         """File a request; `terms` as for `quotes`."""
 
     def edit(self, request: str, words: Sequence[str]) -> None:
-        """Change fields of a request, typed as `FIELD=VALUE`. Every change says on stderr where it is then."""
+        """Change fields of a request, typed as `FIELD=VALUE`. Every change reports on stderr where it is now."""
 
     def change(self, request: str, fields: Mapping[str, Any], subject: str) -> None:
-        """Change fields of a request; None takes one out. `subject` is the commit's."""
+        """Change fields of a request; None removes a field. `subject` is the commit's."""
 
     def release(self, request: str) -> None:
         """End a request, whatever its phase."""
@@ -121,27 +121,27 @@ class Backend(Protocol):
         """End a request that waits."""
 
     def restore(self, request: str) -> None:
-        """Write a request's file back as it counts."""
+        """Restore a request's file with the terms in force."""
 
     def request_slice(self, name: str, about: Mapping[str, Any], *, is_trial: bool) -> None:
         """Ask for a slice; `about` has clusters, namespaces, members, owners, quota, limits, text, keys and forge."""
 
     def create_slice(self, name: str, about: Mapping[str, Any], *, is_trial: bool) -> None:
-        """Make a slice, of the same."""
+        """Make a slice; `about` as for `request_slice`."""
 
     def slice_parts(self, name: str) -> Row:
-        """What goes with a slice: `slice`, `files` (null: a server does not tell), `clusters` and `namespaces`."""
+        """What is deleted with a slice: `slice`, `files` (null on a server), `clusters` and `namespaces`."""
 
     def delete_slice(self, name: str) -> None:
-        """Take a slice away."""
+        """Delete a slice."""
 
     def add_member(
         self, name: str, mail: str, *, is_owner: bool, keys: tuple[Path, ...], forge: str | None
     ) -> None:
-        """Add a person to a slice, or what is new of one who is there."""
+        """Add a person to a slice, or new keys and accounts of a member."""
 
     def remove_member(self, name: str, mail: str) -> None:
-        """Take a person out of a slice."""
+        """Remove a person from a slice."""
 
     def decide(self, request: str, decision: Decision) -> None:
         """Approve or reject a request as it reads now."""
@@ -150,13 +150,13 @@ class Backend(Protocol):
         """The rows of `egs key list`."""
 
     def create_key(self, name: str, about: Mapping[str, Any], *, is_trial: bool) -> str:
-        """Make a key and give its text, of a trial the manifest; `about`: role, slices, email, expires, description."""
+        """Make a key; returns its text, in a trial its manifest. `about`: role, slices, email, expires, description."""
 
     def revoke_key(self, name: str) -> None:
         """Revoke a key."""
 
     def kubeconfig(self, slice_: str, cluster: str, access: Access) -> str:
-        """A kubeconfig of a slice's namespaces in a cluster; those the caller got before end."""
+        """A kubeconfig of a slice's namespaces in a cluster; the caller's earlier ones stop working."""
 
 
 REPOSITORY: ContextVar[Callable[[Where], Backend] | None] = ContextVar("repository", default=None)

@@ -9,7 +9,7 @@ import typer
 
 from egs.commands.backend import Backend, Decision, Rule
 from egs.commands.declare import DECIDES, declare
-from egs.commands.options import Request, of_repository
+from egs.commands.options import Request, of_repository, option
 
 NotAfter = Annotated[
     str | None,
@@ -30,7 +30,6 @@ SigningKey = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add them to the app."""
     declare(app, "approve", "Approve a request that waits (admins).", approve, DECIDES)
     declare(app, "reject", "Reject a request (admins).", reject, DECIDES)
 
@@ -60,7 +59,7 @@ def approve(  # noqa: PLR0913 - each is an option of the command
     ] = None,
     as_: As = None,
     key: SigningKey = None,
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="For the requester.", show_default=False)] = "",
+    reason: Annotated[str, option(metavar="TEXT", help="For the requester.")] = "",
 ) -> None:
     """Approve a request exactly as it reads now; an edit that asks for more needs a new approval.
 
@@ -80,7 +79,7 @@ def approve(  # noqa: PLR0913 - each is an option of the command
 def reject(
     backend: Backend,
     request: Request,
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="Shown to the requester.", show_default=False)],
+    reason: Annotated[str, option(metavar="TEXT", help="Shown to the requester.")],
     not_after: NotAfter = None,
     as_: As = None,
     key: SigningKey = None,

@@ -1,7 +1,7 @@
-"""Declare a command: a function of a backend and what was typed, with the options that choose the backend's place.
+"""Declare a command: a function of a backend and the typed arguments, plus the options that choose where it runs.
 
-`declare` appends those options, so that each is written once and means the same everywhere. Options that only a
-repository understands stand in the panel `ON_A_REPOSITORY`; `egs.commands.limits` refuses them on a server.
+`declare` appends those options, so each is written once and means the same everywhere. Options that only a repository
+understands are in the panel `ON_A_REPOSITORY`; `egs.commands.limits` refuses them on a server.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any, Literal, get_type_hints
 import typer
 
 from egs.commands import options
-from egs.commands.backend import Where
-from egs.commands.opened import backend
+from egs.commands.backend import REPOSITORY, Backend, Where
+from egs.modes import SERVER
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Which options choose where a command runs; fields of `Where` by name."""
+    """The options that choose where a command runs, by the field of `Where` that they set."""
 
     options: Mapping[str, Any] = field(default_factory=dict)
     by_default: Literal["push", "pull-request"] | None = None
@@ -45,7 +45,7 @@ def group(app: typer.Typer, name: str, short: str, about: str) -> typer.Typer:
 
 
 def declare(app: typer.Typer, name: str, short: str, function: Callable[..., None], place: Place) -> None:
-    """Add `function(backend, …)` as a command; its own parameters are what can be typed."""
+    """Add `function(backend, …)` as a command; its other parameters become options and arguments."""
     hints = get_type_hints(function, include_extras=True)
     _backend, *own = inspect.signature(function).parameters.values()
     typed = [one.replace(annotation=hints[one.name]) for one in own]
@@ -60,12 +60,12 @@ def add(
     place: Place,
     *also: str,
 ) -> None:
-    """The same with the parameters given; `words` are name, short help and help, `also` further names, not shown."""
+    """The same for given parameters. `words`: name, short help and help; `also`: hidden further names."""
     name, short, about = words
 
     def command(**given: Any) -> None:
         where = Where(**{one: given.pop(one) for one in place.options}, by_default=place.by_default)
-        function(backend(where), **given)
+        function(opened(where), **given)
 
     more = [parameter(one, hint) for one, hint in place.options.items()]
     keyword = inspect.Parameter.KEYWORD_ONLY
@@ -80,3 +80,13 @@ def add(
 def parameter(name: str, hint: Any, default: Any = None) -> inspect.Parameter:
     """A parameter of a command; without a default it must be given (`inspect.Parameter.empty`)."""
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+
+
+def opened(where: Where) -> Backend:
+    """The server if one is chosen (`egs.modes`), else the repository."""
+    repository = REPOSITORY.get()
+    if repository is not None and SERVER.get() is None:
+        return repository(where)
+    from egs.remote.server import Server
+
+    return Server()

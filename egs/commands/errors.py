@@ -1,7 +1,4 @@
-"""What a command says when the answer is no, it makes no sense, or something broke; each knows its exit code.
-
-As commands on a repository: 1 the answer is no, 2 wrong use, 3 something broke.
-"""
+"""Refusals and faults of a command, with exit codes: 1 the answer is no, 2 wrong use, 3 something broke."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ def broken(sentence: str, reason: str = "Unavailable") -> Said:
 
 
 def of(error: EgsApplicationException, login: str) -> Said:
-    """What the server said, or that it says nothing; `login` is the command for a caller that it does not know."""
+    """The server's refusal or fault; `login` is the command that an unknown caller should run."""
     if error.status == 0 or error.status >= 500:
         return broken(str(error), error.key or "Unavailable")
     if error.status == 401:

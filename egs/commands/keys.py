@@ -10,22 +10,19 @@ import typer
 from egs.commands import output
 from egs.commands.backend import Backend
 from egs.commands.declare import CHANGES, PUSHES, READS, declare, group
-from egs.commands.options import Output, of_repository
+from egs.commands.options import Output, argument, of_repository, option
 from egs.commands.output import Column, Form, at, field
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The key's name.", show_default=False)]
+Name = Annotated[str, argument(metavar="NAME", help="The key's name.")]
 
 
 class KeyRole(StrEnum):
-    """What a key carries."""
-
     OWNER = "Owner"
     EDITOR = "Editor"
     VIEWER = "Viewer"
 
 
 def register(app: typer.Typer) -> None:
-    """Add the group to the app."""
     keys = group(
         app,
         "key",
@@ -43,47 +40,42 @@ def create(  # noqa: PLR0913 - each is an option of the command
     name: Name,
     role: Annotated[
         KeyRole,
-        typer.Option(
-            help="Owner: everything the person may do; Editor: file, change and end requests; Viewer: read.",
-            show_default=False,
+        option(
+            help="Owner: everything the person may do; Editor: file, change and end requests; Viewer: read."
         ),
     ],
     slice_: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--slice",
             metavar="S",
             help="Slice that the key is for; may be repeated on a repository. Default: the whole project.",
-            show_default=False,
         ),
     ] = None,
     for_: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--for",
             metavar="MAIL",
             help="The person that the key acts for; another person needs an admin. Default: you.",
-            show_default=False,
         ),
     ] = None,
     expires: Annotated[
         str, typer.Option(metavar="D", help="How long the key is valid; on a repository also never.")
     ] = "90d",
-    description: Annotated[
-        str, typer.Option(metavar="TEXT", help="What it is for.", show_default=False)
-    ] = "",
+    description: Annotated[str, option(metavar="TEXT", help="What it is for.")] = "",
     dry_run: Annotated[
         bool, of_repository("--dry-run", help="Show what would happen and write nothing.")
     ] = False,
 ) -> None:
-    """Make a key of the HTTP API. It is printed once and is nowhere else: keep it in a vault.
+    """Create a key of the HTTP API. It is printed once and stored nowhere: keep it in a vault.
 
     \b
     Examples:
       egs key create nightly --role Editor --slice vision
       egs key create dashboard --role Viewer --for robot@example.com --expires 365d
 
-    It never carries more than the person may by the manifests, and ends when they leave.
+    It never allows more than the manifests allow the person, and stops working when they leave.
     """
     about = {"role": role.value, "slices": tuple(slice_ or ()), "email": for_, "expires": expires}
     output.text(backend.create_key(name, {**about, "description": description}, is_trial=dry_run))
@@ -101,7 +93,7 @@ KEYS: tuple[Column, ...] = (
 
 
 def list_keys(backend: Backend, output: Output = Form.TABLE) -> None:
-    """List keys with person, role, slices, end and state. A server shows yours, and an admin all of them.
+    """List keys with person, role, slices, end and state. A server shows your own; admins see all.
 
     \b
     Example:
@@ -111,7 +103,7 @@ def list_keys(backend: Backend, output: Output = Form.TABLE) -> None:
 
 
 def revoke(backend: Backend, name: Name) -> None:
-    """Revoke a key. Its manifest stays, and says so.
+    """Revoke a key. Its manifest stays, marked as revoked.
 
     \b
     Example:
@@ -120,5 +112,5 @@ def revoke(backend: Backend, name: Name) -> None:
     backend.revoke_key(name)
 
 
-# A command calls its option `output`, as people type it; the module of that name is meant here.
+# Inside a command, `output` is its option and not the module.
 _rows = output.rows

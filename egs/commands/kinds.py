@@ -1,4 +1,4 @@
-"""What `egs get` lists: the columns of each kind, those of `-o wide`, and how a row is named behind the kind.
+"""What `egs get` lists: the columns of each kind, those of `-o wide`, and the names of rows.
 
 The rows are the same on a repository and on a server (docs/commands.md), and so are the tables.
 
@@ -18,7 +18,7 @@ from egs.commands.output import Column, Row, at, field, key, place
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Things of one kind: `noun` in a sentence, `empty` where there is none."""
+    """How one kind is listed: `noun` names it in a sentence, `empty` is printed if there is none."""
 
     noun: str
     empty: str
@@ -27,7 +27,7 @@ class Kind:
     """Further columns of `-o wide`."""
     name: Callable[[Row], str] = lambda row: str(row["name"])
     passing: tuple[str, ...] = ()
-    """Columns that change by themselves, with the time: no change to tell."""
+    """Columns that change with time alone; `-w` does not report them."""
 
 
 def _money(row: Row) -> str | None:

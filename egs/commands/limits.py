@@ -1,6 +1,6 @@
-"""What a server does not carry out: commands and options for repositories alone. Said here and nowhere else.
+"""Commands and options that work on a repository only, and their refusal on a server.
 
-Where only the client is installed, help does not show them.
+With only the client installed, help hides them.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from egs.commands.options import ON_A_REPOSITORY
 NOT_ON_A_SERVER = frozenset(
     {"codeowners", "diff", "forecast", "gpr move", "pr", "prune", "resubmit", "slice edit"}
 )
-"""Commands, or groups of them. What is for the caller's own files and machines is not for a server either, and runs."""
+"""Commands and groups. Commands for the caller's own files and machines are not listed: they run everywhere."""
 
 
 def limit(command: Any, path: str, *, is_alone: bool) -> None:
-    """Make a command refuse what a server does not carry out; hide that too if the client is alone."""
+    """Make a command refuse what works on a repository only; `is_alone`: only the client is installed, so hide it too."""
     if any(path == refused or path.startswith(f"{refused} ") for refused in NOT_ON_A_SERVER):
         _refuse(command, path, is_alone)
         return
@@ -51,6 +51,6 @@ def _refuse_options(command: Any, path: str, marked: list[Any], is_alone: bool) 
 
 
 def not_here(what: str, *, is_alone: bool = False) -> Said:
-    """The one sentence for what a server does not carry out."""
-    remedy = "install egs-gitops for that" if is_alone else "stand in one, or name it with --repo"
+    """The refusal of a command or option on a server."""
+    remedy = "install egs-gitops for that" if is_alone else "run it in one, or name one with --repo"
     return wrong_use(f"{what} works on a repository and not on a server; {remedy}")

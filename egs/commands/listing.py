@@ -1,7 +1,6 @@
-"""How `egs get` answers: a table, a wider one, or data; of all, or of what is named; once, or again when it changes.
+"""How `egs get` answers: a table or data, of all rows or of named ones, once or again after every change.
 
-As people know it from kubectl: singular or plural kinds, names behind the kind, `-w`, `-o wide`, and of one name the
-thing itself in JSON. Nothing here knows where rows come from.
+It follows kubectl: names after the kind, `-w`, `-o wide`, and for a single name one object instead of a list.
 
 Held by tests/egs/test_listing.py.
 """
@@ -22,12 +21,10 @@ from egs.commands.kinds import CHECKS, Kind
 from egs.commands.output import Column, Form, Row
 
 EVERY_S = 5.0
-"""Pause between two looks of `-w`: repositories are read every few seconds, too."""
+"""Pause between two polls of `-w`; a server does not read its repository more often."""
 
 
 class GetForm(StrEnum):
-    """What `-o` of get takes."""
-
     TABLE = "table"
     WIDE = "wide"
     JSON = "json"
@@ -50,10 +47,10 @@ def answer(
     spread: Callable[[list[Row]], list[Row]] = list,
     looks: Iterable[None] | None = None,
 ) -> None:
-    """Answer with what `fetch` gives; `spread` makes of rows those of the table. Raises Said: a name is not there."""
+    """Print the rows of `fetch`; `spread` turns them into rows of the table. Raises Said if a name is unknown."""
     if asked.is_watched:
         if asked.form is GetForm.YAML:
-            raise wrong_use("-w tells one row in each line: give it -o json, or a table")
+            raise wrong_use("-w prints one row per line; use -o json or a table")
         _follow(kind, (fetch, spread), asked, every(EVERY_S) if looks is None else looks)
         return
     rows = list(fetch())
@@ -66,7 +63,7 @@ def answer(
 
 
 def every(seconds: float) -> Iterator[None]:
-    """A look, and again after each pause, for ever."""
+    """Yields at once, and again after every pause, for ever."""
     while True:
         yield
         time.sleep(seconds)
@@ -85,7 +82,7 @@ def _columns(kind: Kind, form: GetForm) -> tuple[Column, ...]:
 
 
 def _named(kind: Kind, rows: Sequence[Row], names: Sequence[str]) -> tuple[list[Row], list[str]]:
-    """Rows of those names, in the order of the names, and names of none. The part behind a / is enough."""
+    """The named rows, in the order of the names, and the unknown names. The part after a / is enough."""
     if not names:
         return list(rows), []
     found: dict[int, Row] = {}
@@ -108,7 +105,7 @@ def _not_there(kind: Kind, missing: Sequence[str], rows: Sequence[Row]) -> str:
 
 
 def checks(described: Row, form: str) -> None:
-    """Answer with the checks of a request that was described: before its start, between its nodes, after its end."""
+    """Print the checks of a described request: before its start, between its nodes, after its end."""
     status = described["status"] or {}
     output.rows(status.get("checks") or [], Form(form), CHECKS.columns, CHECKS.empty)
 
@@ -119,7 +116,7 @@ Source = tuple[Callable[[], Sequence[Row]], Callable[[list[Row]], list[Row]]]
 
 
 def _follow(kind: Kind, source: Source, asked: ListOptions, looks: Iterable[None]) -> None:
-    """What is, then each row that is new or another, in one line. The header comes once."""
+    """Print all rows, then each new or changed one. The header comes once."""
     fetch, spread = source
     columns = _columns(kind, asked.form)
     before: dict[str, list[str]] | None = None

@@ -15,7 +15,7 @@ from egs.commands.backend import Backend
 from egs.commands.declare import READS, READS_NOW, Place, add, group, parameter
 from egs.commands.kinds import SINGULAR, Kind
 from egs.commands.listing import GetForm, ListOptions
-from egs.commands.options import Output
+from egs.commands.options import Output, argument, option
 from egs.commands.output import Form
 
 
@@ -33,57 +33,26 @@ Watch = Annotated[
 Checks = Annotated[
     bool, typer.Option("--checks", help="Only the checks of its nodes, each with its value and log.")
 ]
-Slice = Annotated[
-    str | None, typer.Option("--slice", metavar="S", help="Only this slice.", show_default=False)
-]
-Cluster = Annotated[str | None, typer.Option(metavar="C", help="Only this cluster.", show_default=False)]
-Pool = Annotated[str | None, typer.Option(metavar="P", help="Only this pool.", show_default=False)]
+Slice = Annotated[str | None, option("--slice", metavar="S", help="Only this slice.")]
+Cluster = Annotated[str | None, option(metavar="C", help="Only this cluster.")]
+Pool = Annotated[str | None, option(metavar="P", help="Only this pool.")]
 PhaseName = Annotated[
-    str | None,
-    typer.Option(
-        "--phase", metavar="PHASE", help="Only in this phase, for example Queued.", show_default=False
-    ),
+    str | None, option("--phase", metavar="PHASE", help="Only in this phase, for example Queued.")
 ]
-OfRequest = Annotated[
-    str | None,
-    typer.Option("--gpr", metavar="[SLICE/]GPR", help="Only this request.", show_default=False),
-]
-OfNode = Annotated[
-    str | None,
-    typer.Option("--node", metavar="[CLUSTER/]NODE", help="Only this node.", show_default=False),
-]
+OfRequest = Annotated[str | None, option("--gpr", metavar="[SLICE/]GPR", help="Only this request.")]
+OfNode = Annotated[str | None, option("--node", metavar="[CLUSTER/]NODE", help="Only this node.")]
 Reason = Annotated[
     str | None,
-    typer.Option(
-        "--reason",
-        metavar="REASON",
-        help="Only events with this reason, for example GPRDelayed.",
-        show_default=False,
-    ),
+    option("--reason", metavar="REASON", help="Only events with this reason, for example GPRDelayed."),
 ]
-OfType = Annotated[
-    EventType | None,
-    typer.Option("--type", help="Only warnings, or only normal events.", show_default=False),
-]
-Since = Annotated[
-    str | None,
-    typer.Option("--since", metavar="TIME", help="From this time on; 2h: two hours ago.", show_default=False),
-]
-Until = Annotated[
-    str | None,
-    typer.Option("--until", metavar="TIME", help="Before this time, or this long ago.", show_default=False),
-]
+OfType = Annotated[EventType | None, option("--type", help="Only warnings, or only normal events.")]
+Since = Annotated[str | None, option("--since", metavar="TIME", help="From this time on; 2h: two hours ago.")]
+Until = Annotated[str | None, option("--until", metavar="TIME", help="Before this time, or this long ago.")]
 Grep = Annotated[
-    str | None,
-    typer.Option(
-        "--grep", metavar="TEXT", help="Only rows with this text; case is ignored.", show_default=False
-    ),
+    str | None, option("--grep", metavar="TEXT", help="Only rows with this text; case is ignored.")
 ]
 Limit = Annotated[int, typer.Option("--limit", min=1, metavar="N", help="Most rows to print.")]
-Names = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="NAME", help="Only these. Default: all.", show_default=False),
-]
+Names = Annotated[list[str] | None, argument(metavar="NAME", help="Only these. Default: all.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +149,7 @@ _DEFAULTS = {"limit": 50}
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """One command of `egs describe`: short help, help, examples, and what names the thing."""
+    """One command of `egs describe`: short help, help, examples, and its argument."""
 
     short: str
     about: str
@@ -211,13 +180,13 @@ WHOLES: Mapping[str, Described] = {
     ),
     "cluster": Described(
         "A cluster: pools and schedule.",
-        "Show a cluster: its pools, how fresh its view is, who has how many nodes when.",
+        "Show a cluster: its pools, how fresh its status is, and which requests have its nodes when.",
         ("cluster east",),
         "CLUSTER",
     ),
     "node": Described(
         "A node: state, GPUs, calendar.",
-        "Show a node: its state and why, its GPUs as last reported, who has it when.",
+        "Show a node: its state and why, its GPUs as last reported, and which requests have it when.",
         ("node east/h100-1",),
         "CLUSTER/NODE",
         "Its cluster and name.",
@@ -226,7 +195,6 @@ WHOLES: Mapping[str, Described] = {
 
 
 def register(app: typer.Typer) -> None:
-    """Add both groups."""
     get = group(
         app,
         "get",
@@ -273,9 +241,9 @@ def _add_whole(app: typer.Typer, name: str, described: Described) -> None:
         else:
             output.page(found, form)
 
-    argument = typer.Argument(metavar=described.metavar, help=described.what, show_default=False)
+    thing = argument(metavar=described.metavar, help=described.what)
     typed = [
-        parameter("thing", Annotated[str, argument], inspect.Parameter.empty),
+        parameter("thing", Annotated[str, thing], inspect.Parameter.empty),
         *([parameter("checks", Checks, False)] if name == "gpr" else []),
         parameter("form", Output, Form.TABLE),
     ]
@@ -289,6 +257,6 @@ def _help(group_name: str, about: str, examples: tuple[str, ...]) -> str:
 
 
 def _other(name: str) -> tuple[str, ...]:
-    """The plural of a singular and the other way round, as people type either."""
+    """The plural of a singular, or the reverse: people type either."""
     other = {**SINGULAR, **{singular: plural for plural, singular in SINGULAR.items()}}
     return (other[name],) if name in other else ()

@@ -12,9 +12,19 @@ ON_A_REPOSITORY = "On a repository"
 """The panel of options that only a repository understands (`egs.commands.limits`)."""
 
 
+def option(*names: str, **about: Any) -> Any:
+    """An option whose help text says what holds without it."""
+    return typer.Option(*names, **{"show_default": False, **about})
+
+
 def of_repository(*names: str, **about: Any) -> Any:
-    """Such an option."""
-    return typer.Option(*names, rich_help_panel=ON_A_REPOSITORY, **{"show_default": False, **about})
+    """An option that only a repository understands."""
+    return option(*names, rich_help_panel=ON_A_REPOSITORY, **about)
+
+
+def argument(**about: Any) -> Any:
+    """An argument that has no default worth showing."""
+    return typer.Argument(show_default=False, **about)
 
 
 Repo = Annotated[
@@ -38,12 +48,10 @@ AsPull = Annotated[
     of_repository(_PULL_OR_PUSH, help="Open a pull request, or push to main. Default: as the project says."),
 ]
 AsksFirst = Annotated[
-    bool | None,
-    of_repository(_PULL_OR_PUSH, help="Open a pull request (the default here), or push to main."),
+    bool | None, of_repository(_PULL_OR_PUSH, help="Open a pull request (the default here), or push to main.")
 ]
 StraightOn = Annotated[
-    bool | None,
-    of_repository(_PULL_OR_PUSH, help="Open a pull request, or push to main (the default here)."),
+    bool | None, of_repository(_PULL_OR_PUSH, help="Open a pull request, or push to main (the default here).")
 ]
 Fields = Annotated[
     list[str],
@@ -65,10 +73,10 @@ OwnContext = Annotated[
     str | None,
     of_repository("--context", metavar="NAME", help="Context of that kubeconfig. Default: its current one."),
 ]
-Request = Annotated[str, typer.Argument(metavar="SLICE/GPR", help="The request.", show_default=False)]
+Request = Annotated[str, argument(metavar="SLICE/GPR", help="The request.")]
 Output = Annotated[Form, typer.Option("--output", "-o", help="Output format.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would happen and write nothing.")]
-Nodes = Annotated[int | None, typer.Option(min=1, metavar="N", help="Whole GPU nodes.", show_default=False)]
+Nodes = Annotated[int | None, option(min=1, metavar="N", help="Whole GPU nodes.")]
 GpusPerNode = Annotated[
     int | None,
     typer.Option(
@@ -81,35 +89,18 @@ Shapes = Annotated[
         "--shape", metavar="X", help="GPU shape; may be repeated, in order of preference.", show_default="any"
     ),
 ]
-Memory = Annotated[
-    int | None, typer.Option(min=1, metavar="GB", help="Memory each GPU has at least.", show_default=False)
-]
-InstanceType = Annotated[
-    str | None,
-    typer.Option("--instance-type", metavar="T", help="Only this machine type.", show_default=False),
-]
-Duration = Annotated[
-    str | None, typer.Option(metavar="D", help="How long: 6h, 90m, 0d6h0m.", show_default=False)
-]
+Memory = Annotated[int | None, option(min=1, metavar="GB", help="Memory each GPU has at least.")]
+InstanceType = Annotated[str | None, option("--instance-type", metavar="T", help="Only this machine type.")]
+Duration = Annotated[str | None, option(metavar="D", help="How long: 6h, 90m, 0d6h0m.")]
 Priority = Annotated[
     int | None, typer.Option(min=1, max=300, metavar="P", help="1 to 300.", show_default="101")
 ]
-Template = Annotated[
-    str | None,
-    typer.Option(metavar="T", help="Template for the fields that are not given.", show_default=False),
-]
-DisplayName = Annotated[
-    str | None, typer.Option("--display-name", metavar="TEXT", help="For people.", show_default=False)
-]
+Template = Annotated[str | None, option(metavar="T", help="Template for the fields that are not given.")]
+DisplayName = Annotated[str | None, option("--display-name", metavar="TEXT", help="For people.")]
 Clusters = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--cluster", metavar="C", help="Cluster; may be repeated. Default: the slice's.", show_default=False
-    ),
+    list[str] | None, option("--cluster", metavar="C", help="Cluster; may be repeated. Default: the slice's.")
 ]
-NotBefore = Annotated[
-    str | None, typer.Option(metavar="TIME", help="Earliest wanted start (RFC 3339).", show_default=False)
-]
+NotBefore = Annotated[str | None, option(metavar="TIME", help="Earliest wanted start (RFC 3339).")]
 Start = Annotated[
     str | None, typer.Option(metavar="MODE", help="asap, ready or promised.", show_default="asap")
 ]
@@ -123,15 +114,7 @@ Prefer = Annotated[
 ]
 MaxWait = Annotated[
     str | None,
-    typer.Option(
-        "--max-wait",
-        metavar="D",
-        help="Longest wait for the preferred pools; after it, any pool.",
-        show_default=False,
-    ),
+    option("--max-wait", metavar="D", help="Longest wait for the preferred pools; after it, any pool."),
 ]
 Rdma = Annotated[bool, typer.Option("--rdma", help="Only nodes with RDMA.")]
-ModelName = Annotated[
-    str | None,
-    typer.Option("--model", metavar="NAME", help="Model that will run, for people.", show_default=False),
-]
+ModelName = Annotated[str | None, option("--model", metavar="NAME", help="Model that will run, for people.")]

@@ -1,4 +1,4 @@
-"""How commands answer: data on stdout, in one of three forms; everything else on stderr.
+"""How commands answer: data on stdout, as a table, JSON or YAML; everything else on stderr.
 
 Times are RFC 3339 UTC in data and local in tables. Data is a stable contract (docs/commands.md), tables are not.
 """
@@ -16,25 +16,23 @@ from typing import Any
 
 Row = Mapping[str, Any]
 Column = tuple[str, Callable[[Row], Any]]
-"""Its head, and what stands in it."""
+"""Its heading, and the value of a cell."""
 
 
 class Form(StrEnum):
-    """What `-o` takes."""
-
     TABLE = "table"
     JSON = "json"
     YAML = "yaml"
 
 
 def note(sentence: str) -> None:
-    """Tell a person something that is not the answer."""
+    """A sentence for people that is not the answer, on stderr."""
     sys.stderr.write(f"egs: {sentence}\n")
 
 
 @contextlib.contextmanager
 def working(what: str) -> Iterator[None]:
-    """A sign on stderr that something goes on, if a person can see it."""
+    """Show on stderr that work is going on, if it is a terminal."""
     if not sys.stderr.isatty():
         yield
         return
@@ -50,7 +48,7 @@ def text(line: str) -> None:
 
 
 def flush() -> None:
-    """Hand on what was said, also into a pipe."""
+    """Flush stdout, which may be a pipe."""
     sys.stdout.flush()
 
 
@@ -82,7 +80,7 @@ def _yaml(content: Any) -> str:
 
 
 def rows(found: Sequence[Row], form: Form, columns: Sequence[Column], empty: str) -> None:
-    """The answer as data, or as a table; of a table without a row, the sentence `empty` on stderr."""
+    """The answer as data or as a table; for an empty table, the sentence `empty` on stderr."""
     if form is not Form.TABLE:
         data(found, form)
         return
@@ -91,7 +89,7 @@ def rows(found: Sequence[Row], form: Form, columns: Sequence[Column], empty: str
 
 
 def table(head: Sequence[str], found: Iterable[Sequence[Any]], empty: str) -> None:
-    """A table; without a row, the sentence `empty` on stderr, if there is one."""
+    """A table; if it is empty, the sentence `empty` on stderr, if there is one."""
     cells = [[shown(cell) for cell in row] for row in found]
     if cells:
         _table(head, cells)
@@ -159,7 +157,7 @@ def _line(head: str, value: Any) -> Iterator[str]:
 
 
 def shown(value: Any) -> str:
-    """A value as a cell: nothing for None, local time, durations as people say them."""
+    """A value as a cell: empty for None, times in local time, durations as people say them."""
     if value is None:
         return ""
     if isinstance(value, datetime):
@@ -197,12 +195,12 @@ def seconds(count: int | None) -> timedelta | None:
 
 
 def field(name: str) -> Callable[[Row], Any]:
-    """A cell that is a field as it is."""
+    """A cell with a field as it is."""
     return lambda row: row[name]
 
 
 def at(name: str) -> Callable[[Row], Any]:
-    """A cell that is a time."""
+    """A cell with a time."""
     return lambda row: time(row[name])
 
 
@@ -212,5 +210,5 @@ def key(row: Row) -> str:
 
 
 def place(row: Row) -> str | None:
-    """Where it is or will be."""
+    """The pool where it is or will be."""
     return f"{row['cluster']}/{row['pool']}" if row["cluster"] else None

@@ -14,7 +14,7 @@ from egs.commands import options, output
 from egs.commands.backend import Backend
 from egs.commands.declare import READS, declare
 from egs.commands.errors import wrong_use
-from egs.commands.options import of_repository
+from egs.commands.options import of_repository, option
 from egs.commands.output import Column, Form, Row, at, field, place
 
 LONGEST_COUNTED_S = 7 * 86_400
@@ -22,7 +22,7 @@ LONGEST_COUNTED_S = 7 * 86_400
 
 
 class PlanForm(StrEnum):
-    """What `-o` of plan takes; csv belongs to --instance."""
+    """csv belongs to --instance."""
 
     TABLE = "table"
     JSON = "json"
@@ -31,14 +31,11 @@ class PlanForm(StrEnum):
 
 
 class Fairness(StrEnum):
-    """Whether what slices used counts in the rank."""
-
     ON = "on"
     OFF = "off"
 
 
 def register(app: typer.Typer) -> None:
-    """Add them to the app."""
     declare(app, "plan", "Show the schedule.", plan, READS)
     declare(app, "wait", "Quote a start before filing.", wait, READS)
     declare(app, "why", "Say what a request waits for.", why, READS)
@@ -63,19 +60,18 @@ CHANGES: tuple[Column, ...] = (
     ("NOW", at("now")),
     ("CAUSE", lambda row: f"{row['cause']} ({row['by']})" if row["cause"] and row["by"] else row["cause"]),
 )
-"""What a change does to everyone."""
-MOVES_NOBODY = "the change moves no start"
+"""Of `egs plan --against`."""
 
 
 def plan(  # noqa: PLR0913 - each is an option of the command
     backend: Backend,
     ref: Annotated[str | None, of_repository(metavar="REF", help="Plan this branch or commit.")] = None,
     against: Annotated[
-        str | None, of_repository(metavar="REF", help="Compare with this commit: show whom the change moves.")
+        str | None,
+        of_repository(metavar="REF", help="Compare with this commit: show which requests the change moves."),
     ] = None,
     output: Annotated[
-        PlanForm | None,
-        typer.Option("--output", "-o", help="Default: table; csv with --instance.", show_default=False),
+        PlanForm | None, option("--output", "-o", help="Default: table; csv with --instance.")
     ] = None,
     instance: Annotated[
         str | None, of_repository(metavar="FILE", help="Plan the rows of a CSV instead of a repository.")
@@ -119,7 +115,7 @@ def _show_plan(found: Row, form: Form) -> None:
         output.note(f"{output.key(row)} is not planned ({row['reason']}): {row['message']}{fits}")
     if "changes" in found:
         output.text("")
-        output.rows(found["changes"], form, CHANGES, MOVES_NOBODY)
+        output.rows(found["changes"], form, CHANGES, "the change moves no start")
 
 
 WAIT: tuple[Column, ...] = (
@@ -208,7 +204,7 @@ def why(backend: Backend, request: options.Request, output: options.Output = For
 
 
 def _alternative(found: Row) -> str:
-    """What could be changed about a request, in a sentence."""
+    """A change that would start a request earlier, in a sentence."""
     saved = output.seconds(found["savedSeconds"])
     earlier = "" if saved is None else f", {output.spoken(saved)} earlier,"
     anew = "" if found["keepsPlace"] else "; it would lose its place in the queue"
@@ -234,8 +230,9 @@ def insights(
     days: Annotated[int, typer.Option(metavar="N", min=1, max=92, help="Days to show one by one.")] = 14,
     output: options.Output = Form.TABLE,
 ) -> None:
-    """Show what requests that are over have shown: demand, waits, utilisation, how good estimates were, and why
-    promises moved; by shape, slice, hour and day.
+    """Show statistics of finished requests, by shape, slice, hour and day.
+
+    Demand, waits, utilisation, how good estimates were, and why promises moved.
 
     \b
     Examples:
@@ -282,7 +279,7 @@ def _show_insights(found: Row) -> None:
 
 
 def _at_most(row: Row, name: str) -> str | None:
-    """A bound of the waits; none: they are beyond all that are counted."""
+    """An upper bound of the waits, or the largest one that is counted."""
     mark = row[name]
     if mark is None:
         return f"> {_spoken(LONGEST_COUNTED_S)}" if row["ran"] else None
@@ -297,5 +294,5 @@ def _share(share: float | None) -> str | None:
     return None if share is None else f"{share:.0%}"
 
 
-# The commands call their option `output`, as people type it; the module of that name is meant here.
+# Inside a command, `output` is its option and not the module.
 _data, _note, _text = output.data, output.note, output.text

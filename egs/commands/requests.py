@@ -14,7 +14,6 @@ from egs.commands.output import Form, Row, place
 
 
 def register(app: typer.Typer) -> None:
-    """Add the group to the app."""
     gpr = group(
         app,
         "gpr",
@@ -31,7 +30,7 @@ def register(app: typer.Typer) -> None:
     declare(gpr, "start", "Queue a stopped request again.", start, CHANGES)
     declare(gpr, "release", "End a request now.", release, PUSHES)
     declare(gpr, "cancel", "Cancel a waiting request.", cancel, PUSHES_AT)
-    declare(gpr, "restore", "Write a request's file back as it counts.", restore, CHANGES)
+    declare(gpr, "restore", "Restore a request's file.", restore, CHANGES)
 
 
 def create(  # noqa: PLR0913 - each is an option of the command
@@ -63,8 +62,8 @@ def create(  # noqa: PLR0913 - each is an option of the command
       egs gpr create vision/train --nodes 2 --gpus-per-node 8 --shape H100-80GB --duration 6h
       egs gpr create vision/train --template finetune-small --dry-run
 
-    In a folder it writes the file; elsewhere it commits it to main, or opens a pull request. A server does that in your
-    name, as the project says. Exit 1 of a --dry-run that finds no start.
+    In a folder it writes the file; otherwise it commits to main or opens a pull request. A server does that in your
+    name, as the project says. Exit 1 if --dry-run finds no start.
     """
     terms: dict[str, Any] = {
         "displayName": display_name,
@@ -132,7 +131,7 @@ def edit(backend: Backend, request: Request, fields: Fields) -> None:
       egs gpr edit vision/train nodes=4 duration=8h
       egs gpr edit vision/train network.rdma=true "clusters=[east, west]" notBefore=
 
-    Asking for more, or for something else, gives up the place among equals.
+    A request that asks for more, or for something else, loses its place among equals.
     """
     backend.edit(request, fields)
 
@@ -185,13 +184,13 @@ def extend(
 
 
 def stop(backend: Backend, request: Request) -> None:
-    """Give a request's nodes back now and keep the time that is left; one that waits gives up its start.
+    """Give a request's nodes back now and keep the time that is left; a waiting request gives up its start.
 
     \b
     Example:
       egs gpr stop vision/train
 
-    Idle GPUs cost: this goes straight to main also where the project wants pull requests, and needs no review.
+    Idle GPUs cost money: this goes straight to main without review, even if the project wants pull requests.
     """
     backend.change(request, {"stopped": True}, f"Stop {request}")
 
@@ -207,13 +206,13 @@ def start(backend: Backend, request: Request) -> None:
 
 
 def release(backend: Backend, request: Request) -> None:
-    """End a request now: its nodes leave it, and waiting requests move up. Cancels one that waits.
+    """End a request now: it gives its nodes back, and waiting requests move up. A waiting request is cancelled.
 
     \b
     Example:
       egs gpr release vision/train
 
-    Idle GPUs cost: this goes straight to main also where the project wants pull requests, and needs no review.
+    Idle GPUs cost money: this goes straight to main without review, even if the project wants pull requests.
     """
     backend.release(request)
 
@@ -232,7 +231,7 @@ def cancel(backend: Backend, request: Request) -> None:
 
 
 def restore(backend: Backend, request: Request) -> None:
-    """Write a request's file back as it counts: where main has none, or one that is broken or says other terms.
+    """Restore a request's file with the terms in force, if main has none, a broken one, or one with other terms.
 
     \b
     Example:
@@ -241,5 +240,5 @@ def restore(backend: Backend, request: Request) -> None:
     backend.restore(request)
 
 
-# The command calls its option `output`, as people type it; the module of that name is meant here.
+# Inside a command, `output` is its option and not the module.
 _data, _note = output.data, output.note

@@ -1,4 +1,4 @@
-"""`egs slice …`: ask for, make and delete slices, and say who works there. `egs slice edit` is a repository's."""
+"""`egs slice …`: ask for, make and delete slices, and change their members."""
 
 from __future__ import annotations
 
@@ -11,35 +11,26 @@ import typer
 from egs.commands import output
 from egs.commands.backend import Backend
 from egs.commands.declare import ASKS, CHANGES, declare, group
-from egs.commands.options import Output, of_repository
+from egs.commands.options import Output, argument, of_repository, option
 from egs.commands.output import Column, Form, field
 
-Name = Annotated[str, typer.Argument(metavar="SLICE", help="The slice's name.", show_default=False)]
-Mail = Annotated[str, typer.Argument(metavar="MAIL", help="The person's address.", show_default=False)]
+Name = Annotated[str, argument(metavar="SLICE", help="The slice's name.")]
+Mail = Annotated[str, argument(metavar="MAIL", help="The person's address.")]
 Clusters = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--cluster",
         metavar="C",
         help="Cluster; may be repeated, in order of preference. Default: the only one.",
-        show_default=False,
     ),
 ]
 Namespaces = Annotated[
     list[str] | None,
-    typer.Option(
-        "--namespace", metavar="N", help="Namespace; may be repeated. Default: its name.", show_default=False
-    ),
+    option("--namespace", metavar="N", help="Namespace; may be repeated. Default: its name."),
 ]
-Members = Annotated[
-    list[str] | None,
-    typer.Option("--member", metavar="MAIL", help="A member; may be repeated.", show_default=False),
-]
+Members = Annotated[list[str] | None, option("--member", metavar="MAIL", help="A member; may be repeated.")]
 Gpus = Annotated[
-    int | None,
-    typer.Option(
-        "--quota", min=0, metavar="GPUS", help="GPUs of one request without approval.", show_default=False
-    ),
+    int | None, option("--quota", min=0, metavar="GPUS", help="GPUs of one request without approval.")
 ]
 Longest = Annotated[
     str | None, of_repository("--max-duration", metavar="D", help="Longest duration of a request.")
@@ -69,7 +60,6 @@ Trial = Annotated[bool, of_repository("--dry-run", help="Show what would happen 
 
 
 def register(app: typer.Typer) -> None:
-    """Add the group to the app."""
     slices = group(
         app,
         "slice",
@@ -93,9 +83,7 @@ def register(app: typer.Typer) -> None:
 def request(  # noqa: PLR0913 - each is an option of the command
     backend: Backend,
     name: Name,
-    email: Annotated[
-        str | None, typer.Option(metavar="MAIL", help="The owner. Default: you.", show_default=False)
-    ] = None,
+    email: Annotated[str | None, option(metavar="MAIL", help="The owner. Default: you.")] = None,
     cluster: Clusters = None,
     namespace: Namespaces = None,
     member: Members = None,
@@ -103,22 +91,20 @@ def request(  # noqa: PLR0913 - each is an option of the command
     max_duration: Longest = None,
     max_priority: Highest = None,
     max_nodes: Most = None,
-    reason: Annotated[
-        str, typer.Option(metavar="TEXT", help="What it is for; read by admins.", show_default=False)
-    ] = "",
+    reason: Annotated[str, option(metavar="TEXT", help="What it is for; read by admins.")] = "",
     key: Keys = None,
     forge: Account = None,
     dry_run: Trial = False,
 ) -> None:
-    """Ask for a slice of your own. An admin's merge makes it, and you own it.
+    """Ask for a slice of your own. It exists when an admin has merged the request, and you own it.
 
     \b
     Examples:
       egs slice request nlp --quota 16 --reason "translation models"
       egs slice request nlp --cluster east --cluster west --namespace nlp-train --member dee@example.com
 
-    This opens a pull request (a branch, on plain Git) also where other changes go straight to main. On a server an
-    admin's request is made at once. `egs get requests` shows what became of it.
+    This opens a pull request (on plain Git a branch) even if other changes go straight to main. On a server, an admin's
+    slice exists at once. `egs get requests` shows the state of the request.
     """
     limits = {"maxDuration": max_duration, "maxPriority": max_priority, "maxNodes": max_nodes}
     owners = [] if email is None else [email]
@@ -134,20 +120,18 @@ def create(  # noqa: PLR0913 - each is an option of the command
     member: Members = None,
     owner: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="MAIL", help="An owner, who may change the members; may be repeated.", show_default=False
-        ),
+        option(metavar="MAIL", help="An owner, who may change the members; may be repeated."),
     ] = None,
     quota: Gpus = None,
     max_duration: Longest = None,
     max_priority: Highest = None,
     max_nodes: Most = None,
-    description: Annotated[str, typer.Option(metavar="TEXT", help="For people.", show_default=False)] = "",
+    description: Annotated[str, option(metavar="TEXT", help="For people.")] = "",
     key: Keys = None,
     forge: Account = None,
     dry_run: Trial = False,
 ) -> None:
-    """Make a slice: its own file, which also takes the place of a request for it. For admins.
+    """Create a slice. Its file also replaces a request for it. For admins.
 
     \b
     Example:
@@ -164,7 +148,7 @@ def _about(
     limits: Mapping[str, Any],
     shown_by: tuple[list[Path] | None, str | None],
 ) -> dict[str, Any]:
-    """What is said of a slice that is to be, as `Backend.create_slice` takes it."""
+    """The fields of a new slice, as `Backend.create_slice` takes them."""
     names = ("clusters", "namespaces", "members", "owners")
     given = {name: tuple(values or ()) for name, values in zip(names, lists, strict=True)}
     keys, forge = shown_by
@@ -187,13 +171,13 @@ def delete(
     ] = False,
     output: Output = Form.TABLE,
 ) -> None:
-    """Take a slice away, with its files. Refused while a request of it waits or holds nodes.
+    """Delete a slice and its files. Refused while one of its requests waits or holds nodes.
 
     \b
     Example:
       egs slice delete vision --yes
 
-    Namespaces that were made for it go with all that is in them, unless they bear egs.dev/keep.
+    Namespaces that were made for it are deleted with their content, unless they have the annotation egs.dev/keep.
     """
     row = backend.slice_parts(name)
     if output is Form.TABLE:
@@ -204,8 +188,8 @@ def delete(
         backend.delete_slice(name)
     else:
         _note(
-            "nothing is removed yet; with --yes the files go, and then the namespaces that were made for the slice, "
-            "with all that is in them"
+            "nothing is deleted yet; --yes deletes the files, and then the namespaces that were made for the slice, "
+            "with their content"
         )
 
 
@@ -219,11 +203,10 @@ def add(
         of_repository(metavar="FILE", help="A key they sign with: a .pub file; may be repeated."),
     ] = None,
     forge: Annotated[
-        str | None,
-        of_repository(metavar="LOGIN:ID", help="Their account on the forge, with its number."),
+        str | None, of_repository(metavar="LOGIN:ID", help="Their account on the forge, with its number.")
     ] = None,
 ) -> None:
-    """Add a person to a slice; to one who is there already, add keys or account.
+    """Add a person to a slice, or add keys or an account to a member.
 
     \b
     Examples:
@@ -234,7 +217,7 @@ def add(
 
 
 def remove(backend: Backend, name: Name, mail: Mail) -> None:
-    """Take a person out of a slice. Their rights in its namespaces end, and the kubeconfigs they have.
+    """Remove a person from a slice. Their rights in its namespaces end, and their kubeconfigs stop working.
 
     \b
     Example:
@@ -243,5 +226,5 @@ def remove(backend: Backend, name: Name, mail: Mail) -> None:
     backend.remove_member(name, mail)
 
 
-# A command calls its option `output`, as people type it; the module of that name is meant here.
+# Inside a command, `output` is its option and not the module.
 _rows, _data, _note = output.rows, output.data, output.note

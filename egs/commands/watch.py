@@ -1,4 +1,4 @@
-"""`egs watch`: what happens, a line for each change as it comes."""
+"""`egs watch`: one line for every change, as it happens."""
 
 from __future__ import annotations
 
@@ -12,28 +12,25 @@ from egs.commands import output
 from egs.commands.backend import STANDS, Backend
 from egs.commands.declare import READS_NOW, declare
 from egs.commands.lists import Slice
-from egs.commands.options import of_repository
+from egs.commands.options import of_repository, option
 from egs.commands.output import Row
 
 
 class WatchForm(StrEnum):
-    """What `-o` of watch takes; json is one object in each line."""
+    """json is one object per line."""
 
     TABLE = "table"
     JSON = "json"
 
 
 def register(app: typer.Typer) -> None:
-    """Add it to the app."""
     declare(app, "watch", "Follow events as they happen.", watch, READS_NOW)
 
 
 def watch(
     backend: Backend,
     slice_: Slice = None,
-    gpr: Annotated[
-        str | None, typer.Option(metavar="[SLICE/]GPR", help="Only this request.", show_default=False)
-    ] = None,
+    gpr: Annotated[str | None, option(metavar="[SLICE/]GPR", help="Only this request.")] = None,
     every: Annotated[
         int,
         of_repository(min=1, max=3600, metavar="SECONDS", help="Pause between two polls.", show_default=True),
@@ -74,5 +71,5 @@ def _standing(line: Row) -> str:
     return str(words)
 
 
-# The command calls its option `output`, as people type it; the module of that name is meant here.
+# Inside a command, `output` is its option and not the module.
 _text, _flush = output.text, output.flush

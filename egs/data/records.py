@@ -44,7 +44,7 @@ def record(kind: type[T]) -> type[T]:
 
 
 class Record:
-    """Methods of every record, visible to type checkers."""
+    """Methods of every record."""
 
     __slots__ = ()
 
@@ -142,7 +142,7 @@ class Items(list[T], Generic[T]):
     """A list, also available as `.items`; a table in a notebook."""
 
     message: str = ""
-    """The server's message beside it, for example why it is empty. Mostly empty."""
+    """The server's message, for example why the list is empty; usually none."""
 
     @property
     def items(self) -> list[T]:
@@ -185,7 +185,7 @@ class Answered(dict[str, Any]):
 class Change(Record):
     """Where a change is now: on main (`pushed`), proposed for merging, or `accepted` and on its way.
 
-    `unchanged`: it was as wanted already, and nothing was written.
+    `unchanged`: everything was as wanted, so nothing was written.
     """
 
     way: str = ""
@@ -201,7 +201,6 @@ class Named(str):
     change: Change
 
     def __new__(cls, text: str, change: Change) -> Named:
-        """`text`, with its change."""
         made = super().__new__(cls, text)
         made.change = change
         return made

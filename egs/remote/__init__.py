@@ -1,1 +1,1 @@
-"""The backend of the commands for a server. `asking` is its one door to the HTTP API."""
+"""The backend of the commands for a server. `asking` makes all its calls."""

@@ -1,6 +1,6 @@
-"""The one door of the commands to the server: who is asked as whom, and what comes back.
+"""How commands call the server; every call goes through here.
 
-A key or token goes with every call as it is, so that one command is one request.
+A key or token is sent with every call as it is, so one command is one request.
 
 Held by tests/egs/test_remote_asking.py.
 """
@@ -37,29 +37,29 @@ def target() -> Target:
 
 
 def get(path: str, params: Mapping[str, Any] | None = None) -> Any:
-    """`data` of a read; what is None or empty is not sent. Raises Said."""
+    """`data` of a read; parameters that are None or "" are not sent. Raises Said."""
     return _shown(_asked("GET", path, params=params))
 
 
 def send(method: str, path: str, body: Mapping[str, Any]) -> Any:
-    """`data` of a write, under an idempotency key of its own; what is None is not sent. Raises Said."""
+    """`data` of a write, under an idempotency key of its own; None is not sent. Raises Said."""
     return _shown(told(method, path, body))
 
 
 def told(method: str, path: str, body: Mapping[str, Any]) -> Reply:
-    """The same with what the server says beside it, which is not shown yet. Raises Said."""
+    """The same with the server's message, which is not shown. Raises Said."""
     return _asked(method, path, body={name: value for name, value in body.items() if value is not None})
 
 
 def send_as_is(method: str, path: str, body: Mapping[str, Any]) -> Any:
-    """The same, null and all: for writes in which null means something."""
+    """The same, but None is sent as null: for writes in which null has a meaning."""
     return _shown(_asked(method, path, body=dict(body)))
 
 
 def pages(
     path: str, params: Mapping[str, Any] | None = None, most: int | None = None
 ) -> list[dict[str, Any]]:
-    """The items of every page, at most so many. Raises Said."""
+    """The items of all pages, at most `most`. Raises Said."""
     found: list[dict[str, Any]] = []
     cursor = None
     while True:
@@ -80,14 +80,15 @@ def session_of(server: Target) -> AuthenticatedSession:
     credential = server.api_key or server.token
     if not credential:
         raise not_allowed(
-            f"nothing opens {connection.address}: give EGS_API_KEY, or `{_login(server)}`", "Unauthenticated"
+            f"there is no key for {connection.address}: set EGS_API_KEY, or run `{_login(server)}`",
+            "Unauthenticated",
         )
     connection.token = Token(credential, math.inf)
     return AuthenticatedSession(server.server, connection=connection)
 
 
 def heard(path: str, params: Mapping[str, Any]) -> Iterator[Message]:
-    """Server-sent events of a path, reopened where they break off, until the caller stops. Raises Said."""
+    """Server-sent events of a path, reopened when they break, until the caller stops. Raises Said."""
     from egs.calling import Ask
     from egs.transport import feed
 
@@ -126,7 +127,7 @@ def _asked(
 
 
 def _shown(found: Reply) -> Any:
-    """Its data; what the server says beside it goes to stderr."""
+    """Its data; the server's message goes to stderr."""
     if found.message:
         output.note(found.message)
     return found.data

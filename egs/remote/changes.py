@@ -16,14 +16,14 @@ from egs.remote.fields import FIELDS, named, quotes, wired
 _TRIES = 3
 """How often a release retries while the request gets or loses its nodes between two calls."""
 _TEXTS = frozenset({"displayName", "instanceType", "model", "model.name"})
-"""Fields that hold text alone: whatever is typed is meant as it is."""
+"""Text fields: their values are not read as YAML."""
 
 _NUMBER = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?")
 _WORDS = {"true": True, "false": False, "null": None, "~": None}
 
 
 def create(request: str, terms: Mapping[str, Any], *, is_trial: bool) -> Filed:
-    """File it, after its start was asked for as things are."""
+    """Ask when it would start, then file it."""
     slice_, _, name = named(request).partition("/")
     asked = {field: value for field, value in terms.items() if field != "displayName"}
     rows, notes = quotes(slice_, asked)
@@ -44,7 +44,7 @@ def create(request: str, terms: Mapping[str, Any], *, is_trial: bool) -> Filed:
 
 
 def _estimate(rows: Sequence[Row]) -> Row | None:
-    """The start that it would get, or the earliest that an admin could give it; None: there is none yet."""
+    """The first start that needs no approval, else the first of all; None: there is none."""
     starts = [row for row in rows if row["estimatedStartTime"]]
     return next((row for row in starts if not row["needsApproval"]), starts[0] if starts else None)
 
@@ -72,7 +72,7 @@ def report(subject: str, change: Row) -> None:
 
 
 def edit(request: str, words: Sequence[str]) -> None:
-    """Change fields as they are typed. Raises Said."""
+    """Change fields, as `egs gpr edit` gives them. Raises Said."""
     names = ", ".join(word.partition("=")[0] for word in words)
     changed(request, assignments(words), f"Edit {request}: {names}")
 
@@ -86,8 +86,8 @@ def assignments(words: Sequence[str]) -> dict[str, Any]:
             raise wrong_use(f"{word} is not FIELD=VALUE; write for example nodes=4 or network.rdma=true")
         if name not in FIELDS:
             raise not_allowed(
-                f"{name} is not changed on a server; there are {', '.join(sorted(FIELDS))}. "
-                "With --repo every field is",
+                f"{name} cannot be changed on a server; choose from {', '.join(sorted(FIELDS))}, or change any field "
+                "with --repo",
                 "NotFound",
             )
         edits[FIELDS[name]] = (text or None) if name in _TEXTS else _value(word, text)
@@ -98,14 +98,14 @@ def _value(word: str, text: str) -> Any:
     import yaml
 
     try:
-        # Texts, lists and mappings alone: nothing is taken for a time or for `on`, and nothing typed makes an object.
+        # BaseLoader reads texts, lists and mappings only: no times, no `on`, no objects.
         return _plain(yaml.BaseLoader(text).get_single_data()) if text.strip() else None
     except yaml.YAMLError as error:
         raise wrong_use(f"{word}: the value cannot be read as YAML") from error
 
 
 def _plain(value: Any) -> Any:
-    """The text as a manifest has it: null, true, false and numbers are no text there."""
+    """As in a manifest, where null, true, false and numbers are not texts."""
     if isinstance(value, dict):
         return {name: _plain(one) for name, one in value.items()}
     if isinstance(value, list):
@@ -116,7 +116,6 @@ def _plain(value: Any) -> Any:
 
 
 def release(request: str) -> None:
-    """End it, whatever its phase."""
     last: Said | None = None
     for _ in range(_TRIES):
         for door, other_phase in ((_release, "NotProvisioned"), (cancel, "GpuAlreadyProvisioned")):
@@ -137,18 +136,16 @@ def _release(request: str) -> None:
 
 
 def cancel(request: str) -> None:
-    """End it if it waits."""
     done = asking.send("DELETE", "gpr", {"gprId": named(request)})
     report(f"Cancel {request}", done["change"])
 
 
 def restore(request: str) -> None:
-    """Write its file back as it counts."""
     done = asking.send("POST", "gpr/restore", {"gprId": named(request)})
     report(f"Restore {request}", done["change"])
 
 
 def changed(request: str, fields: Mapping[str, Any], subject: str) -> None:
-    """Change fields, named as over HTTP; None takes one out."""
+    """Change fields, named as over HTTP; None removes a field."""
     done = asking.send_as_is("PUT", "gpr", {"gprId": named(request), **fields})
     report(subject, done["change"])

@@ -1,7 +1,6 @@
 """Log in with a browser that need not be on this machine: OAuth 2.0 Device Authorization Grant (RFC 8628).
 
-The identity provider is named by the server; what it gives is an ID token, which the server checks. The decision after
-each answer of the provider is pure (`next_step`). Held by tests/egs/test_device.py.
+The server names the identity provider and checks the ID token that it gives. Held by tests/egs/test_device.py.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 INTERVAL_S, SLOWER_S = 5.0, 5.0
-"""Between two questions, and how much longer when the provider asks for patience; both as in the RFC."""
+"""Pause between two calls, and its growth after `slow_down`; both as in the RFC."""
 _TIMEOUT_S = 20.0
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -45,7 +44,7 @@ class Code:
 
 
 def next_step(status: int, body: Mapping[str, Any], interval_s: float) -> str | Wait:
-    """What an answer to the question for a token means: the ID token, or to wait. Raises Said when it is over."""
+    """The ID token in the provider's answer, or how long to wait. Raises Said when the login is over. Pure."""
     if status == 200:
         token = body.get("id_token")
         if not isinstance(token, str) or not token:
@@ -98,12 +97,12 @@ def _logged_in(
 
 
 def _discovered(client: httpx.Client, issuer: str) -> dict[str, str]:
-    # Where it leads elsewhere it is not followed: only what the issuer itself says is believed.
+    # Redirects are not followed: only the issuer itself is trusted.
     answer = client.get(f"{_safe(issuer).rstrip('/')}/.well-known/openid-configuration")
     told = _json(answer)
     if answer.status_code != 200 or told.get("issuer", "").rstrip("/") != issuer.rstrip("/"):
         raise broken(
-            f"{_host(issuer)} does not say how it logs people in; tell the server's operator", "NoProvider"
+            f"{_host(issuer)} does not say how people log in; tell the server's operator", "NoProvider"
         )
     names = ("device_authorization_endpoint", "token_endpoint")
     if not all(isinstance(told.get(name), str) for name in names):
@@ -127,7 +126,7 @@ def _code(client: httpx.Client, endpoint: str, who: tuple[str, str]) -> Code:
     except (KeyError, TypeError, ValueError) as error:
         reason = told.get("error") or "no code"
         raise broken(
-            f"the identity provider begins no login ({answer.status_code}: {reason})", "LoginFailed"
+            f"the identity provider did not start a login ({answer.status_code}: {reason})", "LoginFailed"
         ) from error
 
 
@@ -145,7 +144,7 @@ def _safe(address: str) -> str:
     if parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK):
         return address
     raise broken(
-        f"the identity provider {_host(address)} is not asked over https; tell the server's operator",
+        f"the identity provider {_host(address)} is not reached over https; tell the server's operator",
         "Unsafe",
     )
 

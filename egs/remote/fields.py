@@ -1,4 +1,4 @@
-"""Requests and their fields as the HTTP API names them."""
+"""Requests, their fields and quotes under the names of the HTTP API."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from egs.remote import asking
 
 
 def named(request: str) -> str:
-    """The request as the server names it. Raises Said where it is no SLICE/GPR."""
+    """The request itself. Raises Said if it is not SLICE/GPR."""
     if request.count("/") != 1 or not all(request.split("/")):
         raise wrong_use(f"{request} names no request; write SLICE/GPR, for example vision/train")
     return request
@@ -43,7 +43,7 @@ FIELDS: Mapping[str, str] = {
     "stopped": "stopped",
     "earlyRelease": "earlyRelease",
 }
-"""What a field of a request's file is called over HTTP."""
+"""Fields of a request's file, and their names over HTTP."""
 
 
 def wired(terms: Mapping[str, Any]) -> dict[str, Any]:
@@ -52,10 +52,10 @@ def wired(terms: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def quotes(slice_: str, terms: Mapping[str, Any]) -> tuple[list[Row], list[str]]:
-    """The rows of `egs wait`, and sentences beside them. Whether a row is `preferred` the server does not say."""
+    """The rows of `egs wait`, and notes about them. The server does not say whether a row is `preferred`."""
     told = asking.told("POST", "gpr/waittime", {"sliceName": slice_, **wired(terms)})
     items = told.data["items"]
-    # What holds for all pools is told once and not for each pool again.
+    # A message that holds for all pools is not repeated for each of them.
     alone = [one for one in items if not one["estimatedStartTime"] and one["message"] not in told.message]
     by_pool = [f"{one['clusterName']}/{one['pool']}: {one['message']}" for one in alone]
     more = {"preferred": None} if terms.get("prefer") else {}

@@ -20,7 +20,7 @@ _LISTS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "problems": ("problems", {}),
     "workloads": ("workloads", _WORKSPACE),
 }
-"""Where the rows of a kind are, and what its filters are called there; by default `tables/KIND` and the same names."""
+"""Path and filter names of the kinds that differ from `tables/KIND` and the command's own names."""
 
 
 class Server:
@@ -91,11 +91,11 @@ class Server:
 
 
 def _row(found: Any) -> Row:
-    """JSON of the server, which has the fields that docs/api.md names."""
+    """The same, typed."""
     row: Row = found
     return row
 
 
 def without_id(row: Row) -> dict[str, Any]:
-    """The row as a repository has it, where requests are named and have no id."""
+    """The row as on a repository, where requests have no id."""
     return {name: value for name, value in row.items() if name != "gprId"}

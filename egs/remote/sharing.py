@@ -22,10 +22,10 @@ _WORKSPACE = "slice-workspace"
 
 
 def request_slice(name: str, about: Mapping[str, Any]) -> None:
-    """Ask for a slice, or make one that an admin asks for."""
+    """Ask for a slice; an admin's is made at once."""
     if len(about["owners"]) > 1:
         raise wrong_use(
-            "over the server a slice is made with one owner; `egs slice edit` on a repository adds more"
+            "on a server a slice is made with one owner; `egs slice edit` on a repository adds more"
         )
     body = {
         "workspaceName": name,
@@ -40,7 +40,7 @@ def request_slice(name: str, about: Mapping[str, Any]) -> None:
 
 
 def create_slice(name: str, about: Mapping[str, Any]) -> None:
-    """Make one. Raises Said for other callers than admins, whose slices are only asked for."""
+    """Make a slice. Raises Said if the caller is not an admin."""
     if not asking.get("auth")["isAdmin"]:
         raise not_allowed("only an admin makes a slice; `egs slice request` asks for one", "Forbidden")
     request_slice(name, about)
@@ -54,20 +54,17 @@ def _only_cluster() -> list[str]:
 
 
 def slice_parts(name: str) -> Row:
-    """What goes with it."""
     found = _slice(name)
     namespaces = [one["namespace"] for one in found["namespaces"]]
     return {"slice": name, "files": None, "clusters": found["clusters"], "namespaces": namespaces}
 
 
 def delete_slice(name: str) -> None:
-    """Take it away."""
     done = asking.send("DELETE", _WORKSPACE, {"workspaceName": name})
     report(f"Delete slice {name}", done["change"])
 
 
 def add_member(name: str, mail: str, *, is_owner: bool) -> None:
-    """Add a person who is not there."""
     found = _slice(name)
     people = {"members": with_one(found["members"], mail)}
     people |= {"owners": with_one(found["owners"], mail)} if is_owner else {}
@@ -77,7 +74,6 @@ def add_member(name: str, mail: str, *, is_owner: bool) -> None:
 
 
 def remove_member(name: str, mail: str) -> None:
-    """Take a person out."""
     found = _slice(name)
     people = {
         field: [one for one in found[field] if one.lower() != mail.lower()] for field in ("members", "owners")
@@ -89,7 +85,7 @@ def remove_member(name: str, mail: str) -> None:
 
 
 def with_one(people: Sequence[str], mail: str) -> list[str]:
-    """The addresses with that one, once, in capitals or not."""
+    """The addresses with that one added, unless it is there in any case."""
     return [*people, *([] if mail.lower() in {one.lower() for one in people} else [mail])]
 
 
@@ -103,7 +99,7 @@ def _edited(name: str, fields: Mapping[str, Any], subject: str) -> None:
 
 
 def decide(request: str, decision: Decision) -> None:
-    """Show what the request asks for, and decide about exactly that."""
+    """Show the request's terms and decide about exactly these."""
     shown = asking.get("gpr", {"gprId": named(request)})
     output.note(_asked(request, shown))
     bounds = {
@@ -137,7 +133,7 @@ def _asked(request: str, shown: dict[str, Any]) -> str:
 
 
 def keys() -> list[Row]:
-    """Those that the caller may see."""
+    """The keys that the caller may see."""
     return [_key(one) for one in asking.get("api-key/list")["apiKeys"]]
 
 
@@ -155,11 +151,11 @@ def _key(shown: Row) -> dict[str, Any]:
 
 
 def create_key(name: str, about: Mapping[str, Any]) -> str:
-    """Make one and give its text."""
+    """Make a key and return its text."""
     slices = about["slices"]
     if len(slices) > 1:
         raise wrong_use(
-            "on a server a key is good for one slice or for the project; on a repository for several"
+            "on a server a key is for one slice or the whole project; on a repository it may be for several"
         )
     body = {
         "name": name,
@@ -177,23 +173,22 @@ def create_key(name: str, about: Mapping[str, Any]) -> str:
 
 
 def last_day(expires: str) -> str:
-    """The last day (UTC) of a key that is good for so long from now. Raises Said."""
+    """The last day (UTC) of a key that is valid that long from now. Raises Said."""
     found = _LASTING.fullmatch(expires)
     if found is None:
         raise wrong_use(f"--expires {expires}: write how long, for example 90d; on a server every key ends")
     try:
         return f"{clock.now() + int(found[1]) * _UNITS[found[2]]:%Y-%m-%d}"
     except OverflowError as error:
-        raise wrong_use(f"--expires {expires}: no key lives so long; write for example 90d") from error
+        raise wrong_use(f"--expires {expires}: no key lives that long; write for example 90d") from error
 
 
 def revoke_key(name: str) -> None:
-    """Revoke it."""
     report(f"Revoke API key {name}", asking.send("DELETE", "api-key", {"name": name})["change"])
 
 
 def kubeconfig(slice_: str, cluster: str) -> str:
-    """A kubeconfig with a token of an hour."""
+    """A kubeconfig with a token for an hour."""
     done = asking.send("POST", "kube-config", {"workspaceName": slice_, "clusterName": cluster})
     text: str = done["kubeConfig"]
     return text

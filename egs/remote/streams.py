@@ -1,4 +1,4 @@
-"""`egs watch` on a server: its two streams, told as one, as they come."""
+"""`egs watch` on a server: two streams, merged as they arrive."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Line = dict[str, Any]
 
 
 def followed(slice_: str | None, gpr: str | None) -> Iterator[Line]:
-    """Events, and where that request, or those of that slice, stand."""
+    """Events, and the state of that request or of that slice's requests."""
     if gpr is not None and "/" not in gpr:
         raise wrong_use(f"{gpr} names no request; write SLICE/GPR, for example vision/train")
     about = {"slice": None if gpr else slice_, "gpr": gpr}
@@ -33,7 +33,7 @@ def followed(slice_: str | None, gpr: str | None) -> Iterator[Line]:
 
 
 def merged(streams: list[Callable[[], Iterator[Line]]]) -> Iterator[Line]:
-    """The lines of all streams as they come, each stream read by a thread of its own; the first error ends it."""
+    """The lines of all streams as they come; a thread reads each stream, and the first error ends all."""
     found: queue.Queue[Line | Exception] = queue.Queue()
 
     def read(stream: Callable[[], Iterator[Line]]) -> None:
@@ -44,7 +44,7 @@ def merged(streams: list[Callable[[], Iterator[Line]]]) -> Iterator[Line]:
             found.put(error)
 
     for stream in streams:
-        # A thread has a context of its own, and the server is named in ours.
+        # A new thread has an empty context, and SERVER is set in ours.
         threading.Thread(target=copy_context().run, args=(read, stream), daemon=True).start()
     while True:
         line = found.get()
@@ -63,11 +63,11 @@ def _requests(path: str, params: Mapping[str, Any]) -> Iterator[Line]:
     for line in moves(asking.heard(path, params)):
         yield line
         if "gprId" in params and line["phase"] == "Cancelled":
-            return  # it is gone, and the stream with it; its events go on
+            return  # the server ends the stream of a cancelled request; its events go on
 
 
 def moves(messages: Iterable[Message]) -> Iterator[Line]:
-    """Where the requests of a stream stand, and where they stood before; what is as before is not told again."""
+    """The new and the previous state of each request of a stream that has changed."""
     before: dict[str, Line] = {}
     for message in messages:
         _check(message.event, message.data)
@@ -82,7 +82,7 @@ def moves(messages: Iterable[Message]) -> Iterator[Line]:
 
 
 def _check(event: str, text: str) -> None:
-    """The server ends a stream with its reason when the caller may not hear more."""
+    """Raises Said if the server ends the stream with a refusal."""
     if event == "error":
         reason, _, sentence = text.partition(": ")
         raise Said(sentence or text, reason, 1)

@@ -52,7 +52,7 @@ def test_when_it_is_over(status: int, body: dict[str, str], sentence: str, code:
 
 
 def test_a_provider_over_plain_http_is_not_asked() -> None:
-    with pytest.raises(Said, match=r"login\.example\.com is not asked over https"):
+    with pytest.raises(Said, match=r"login\.example\.com is not reached over https"):
         device.id_token("http://login.example.com", CLI, SCOPES)
 
 
@@ -118,7 +118,7 @@ class _Elsewhere(BaseHTTPRequestHandler):
 def test_a_provider_that_sends_one_elsewhere_is_not_believed() -> None:
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Elsewhere)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    with pytest.raises(Said, match="does not say how it logs people in"):
+    with pytest.raises(Said, match="does not say how people log in"):
         device.id_token(f"http://127.0.0.1:{server.server_address[1]}", CLI, SCOPES)
     server.shutdown()
     server.server_close()

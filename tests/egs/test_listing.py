@@ -103,7 +103,7 @@ def test_watching_in_json_is_a_row_in_each_line(capsys) -> None:
 
 
 def test_watching_has_no_yaml() -> None:
-    with pytest.raises(Said, match="give it -o json") as caught:
+    with pytest.raises(Said, match="use -o json") as caught:
         answer(PETS, lambda: TWO, ListOptions(GetForm.YAML, is_watched=True))
     assert caught.value.exit_code == 2
 
