@@ -99,17 +99,13 @@ class Watch:
         self._reader, self._reporter, self._manifest, self._who = reader, reporter, manifest, who
         self._memory: Memory | None = None  # None: the last report was not read yet
         self._lull: Lull | None = None  # starts again after a restart: the use in between is unknown
-        self._told = False
-        self._trend = False
-
-    @property
-    def told(self) -> bool:
+        self.told = False
         """Whether the repository has the result of the last cycle."""
-        return self._told
+        self._trend = False
 
     def cycle(self, now: datetime) -> Verdict | None:
         """Read, judge and report once; None if there was nothing to judge."""
-        self._told = False
+        self.told = False
         try:
             orders = self._manifest.orders(now)
             memory = replace(self._recalled(), expected=orders.gpus)
@@ -124,10 +120,6 @@ class Watch:
         self._tell_trend(verdict)
         self._report(verdict, now)
         return verdict
-
-    def release(self) -> None:
-        """Release the driver, so that a GPU can be reset."""
-        self._reader.release()
 
     def _idle_since(self, readings: tuple[GpuReading, ...], orders: Orders, now: datetime) -> datetime | None:
         whole = len(readings) >= (orders.gpus or 0)
@@ -144,7 +136,7 @@ class Watch:
     def _report(self, verdict: Verdict, now: datetime) -> None:
         try:
             outcome = self._reporter.publish(report_of(verdict, self._who, now))
-            self._told = outcome in (None, Outcome.COMMITTED)
+            self.told = outcome in (None, Outcome.COMMITTED)
         except Fault as error:
             log.warning("report not written node=%s reason=%s error=%s", self._who.node, error.reason, error)
 

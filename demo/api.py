@@ -16,13 +16,12 @@ import uvicorn
 from demo.system import System
 from portal.compose import portal
 from portal.settings import PortalSettings
+from portal.vendor.key_models import document
 from reconciler.clock import Clock
 from reconciler.settings import Settings
 from reconciler.store.store_port import Person
-from schemas.documents.apikey import ApiKey, ApiKeySpec, digest_of
-from schemas.documents.base import Metadata
+from schemas.documents.apikey import ApiKeySpec
 from schemas.errors import UserError
-from schemas.reading.yaml_text import dump
 from schemas.rules.view import key_path
 
 ADMIN = Person("Ada", "ada@example.com")
@@ -48,10 +47,8 @@ class Served:
 def served(system: System, clock: Clock, port: int) -> Iterator[Served]:
     """Serve on that loopback port (0: any free port) until the end of the block."""
     key = f"egs_{secrets.token_urlsafe(32)}"
-    spec = ApiKeySpec(sha256=digest_of(key), email=ADMIN.email, role="Owner", description="Of this demo.")
-    manifest = ApiKey(metadata=Metadata(name=NAME), spec=spec)
-    text = dump(manifest.model_dump(mode="json", by_alias=True, exclude_defaults=True) | _head(manifest))
-    system.push({key_path(NAME): text.encode()}, "A key for the demo's API", ADMIN, clock.now())
+    spec = ApiKeySpec(sha256="0" * 64, email=ADMIN.email, role="Owner", description="Of this demo.")
+    system.push({key_path(NAME): document(NAME, spec, key)}, "A key for the demo's API", ADMIN, clock.now())
     with _listening(port) as listening:
         made = portal(_settings(system), clock)
         made.start()
@@ -67,11 +64,6 @@ def served(system: System, clock: Clock, port: int) -> Iterator[Served]:
             server.should_exit = True
             thread.join()
             made.stop()
-
-
-def _head(manifest: ApiKey) -> dict[str, str]:
-    """Head fields, which dumping without defaults leaves out."""
-    return {"apiVersion": manifest.api_version, "kind": manifest.kind}
 
 
 def _settings(system: System) -> PortalSettings:

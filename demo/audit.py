@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from reconciler.lifecycle.provisioned import is_clean
 from reconciler.model.status_edits import lease_duration
 from schemas.status.gpr_status import TERMINAL, GPRStatus, Phase
-
-ON_TIME = timedelta(minutes=1)
 
 
 @dataclass(slots=True)

@@ -15,7 +15,6 @@ WIDTH = 140
 
 
 def register(app: typer.Typer) -> None:
-
     @app.command(epilog="Example: egs demo --once")
     def demo(
         once: Annotated[
@@ -45,8 +44,8 @@ def register(app: typer.Typer) -> None:
 
         Without --once it runs until Ctrl-C and shows queue, requests, nodes and events live; push to the printed
         repository, or use `egs gpr create`, from another terminal. With --port it also serves the HTTP API on this
-        machine only; the page shows an API key. With --once it plays nine hours in a few
-        seconds and exits 0 only if every promise was kept.
+        machine only; the page shows an API key. With --once it plays nine hours in a few seconds, and exits 0 only if
+        every promise was kept.
         """
         from rich.console import Console
 

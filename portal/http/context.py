@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from http import HTTPStatus
-from typing import Annotated, Any, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
 
 from fastapi import Depends, Request
 from pydantic import AfterValidator, ConfigDict, Field, Strict
@@ -23,6 +23,9 @@ from portal.writes.write_request import Landed, Writer
 from reconciler.store.store_port import Store
 from schemas.documents.base import Editable
 from schemas.reading.units import LINE_PATTERN
+
+if TYPE_CHECKING:  # it imports this module
+    from portal.views.reader import Reader
 
 Data = TypeVar("Data")
 
@@ -45,6 +48,11 @@ class Wire(Editable):
     """Data on the wire: camelCase, unknown fields refused. Names that the vendor spells otherwise have an alias."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
+
+
+def example(content: dict[str, Any]) -> ConfigDict:
+    """`model_config` with an example for the OpenAPI document."""
+    return ConfigDict(json_schema_extra={"examples": [content]})
 
 
 class ErrorBody(Wire):
@@ -87,11 +95,7 @@ class Page(Wire, Generic[Data]):
 class Changed(Wire):
     """How far a change has come."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"way": "pushed", "commit": "8d5f0a1c6b7e4f2d9a3b5c7d9e1f2a3b4c5d6e7f"}]
-        }
-    )
+    model_config = example({"way": "pushed", "commit": "8d5f0a1c6b7e4f2d9a3b5c7d9e1f2a3b4c5d6e7f"})
 
     way: Literal["pushed", "pull-request", "branch", "accepted"] = Field(
         description="How it reached the repository."
@@ -102,7 +106,7 @@ class Changed(Wire):
 
 
 def changed(landed: Landed) -> Changed:
-    """The same on the wire."""
+    """How far a change has come, on the wire."""
     url = f"/api/v1/writes/{landed.id}" if landed.way == "accepted" else landed.url
     return Changed(
         way=landed.way, commit=landed.commit or None, branch=landed.branch or None, url=url or None
@@ -114,50 +118,22 @@ def ok(data: Data, message: str = "Success", status: HTTPStatus = HTTPStatus.OK)
     return Envelope(status_code=status.value, status=status.phrase, message=message, data=data)
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
-    """Whether the portal can answer, and why not."""
+class HealthOut(Wire):
+    """An answer to a probe."""
 
     ok: bool
     reason: str
     message: str
 
 
-class Reads(Protocol):
-    """The newest view; `portal.views.reader` keeps it so."""
-
-    def view(self) -> View:
-        """ApiError 503 before the first read of the repository, and when the last read is too old."""
-
-    @property
-    def age_s(self) -> float:
-        """Seconds since the remote last answered: the age of every answer."""
-
-    @property
-    def is_ending(self) -> bool:
-        """Whether the process is shutting down, so that streams must end."""
-
-    async def newer(self, than: View, within_s: float) -> View:
-        """The next view after that one, or the same one if none came in time."""
-
-    async def asked(self) -> View:
-        """The newest view after fetching now; unchanged if the remote does not answer."""
-
-    def ready(self) -> Ready:
-        """Whether the portal can answer, and why not."""
-
-    def wake(self) -> None:
-        """Fetch from the remote now."""
-
-
 @dataclass(frozen=True)
 class Parts:
     """The parts of a process; `app.state.parts`."""
 
-    reads: Reads
+    reads: Reader
     writer: Writer
     logins: Logins
-    """Identifies callers. Only health and logging in are served without."""
+    """Identifies callers. Only probes and logins need none."""
     now: Callable[[], datetime]
     store: Store
     """What was fetched: histories, and files of the status branch that are in no view. Safe to use from any thread."""

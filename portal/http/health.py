@@ -13,17 +13,9 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
-from portal.http.context import Of, Wire
+from portal.http.context import HealthOut, Of
 
 router = APIRouter(tags=["health"])
-
-
-class HealthOut(Wire):
-    """An answer to a probe."""
-
-    ok: bool
-    reason: str
-    message: str
 
 
 @router.get("/healthz", summary="Whether the process lives", response_model=HealthOut)
@@ -45,4 +37,4 @@ async def readyz(parts: Of, response: Response) -> HealthOut:
     """200 when the repository was read and the remote answered within three polls, else 503."""
     found = parts.reads.ready()
     response.status_code = (HTTPStatus.OK if found.ok else HTTPStatus.SERVICE_UNAVAILABLE).value
-    return HealthOut(ok=found.ok, reason=found.reason, message=found.message)
+    return found

@@ -36,13 +36,17 @@ class Grant:
     def covers(self, slice_: str) -> bool:
         return self.slices is None or slice_ in self.slices
 
+    def includes(self, scope: Collection[str]) -> bool:
+        """Whether it covers that scope of a key; an empty one is the whole project."""
+        return self.slices is None or (bool(scope) and self.slices.issuperset(scope))
+
 
 _OWNING: tuple[Role, ...] = ("Owner",)
 _WORKING: tuple[Role, ...] = ("Owner", "Editor")
 _READING: tuple[Role, ...] = ("Owner", "Editor", "Viewer")
 
 ALL_OF_ONES_OWN = (Grant("Owner"),)
-"""What a person's own login carries: all that the manifests allow them."""
+"""The grant of a person's own login: all that the manifests allow them."""
 
 
 @dataclass(frozen=True, slots=True)

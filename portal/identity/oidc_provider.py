@@ -125,7 +125,7 @@ class Provider:
     def keys(self, now: datetime) -> KeySet:
         """Its signing keys. ApiError 503 if it does not answer."""
         address = self.metadata(now).keys
-        return self._keys.get(lambda: key_set(self._patiently(lambda: self._get(address))), now)
+        return self._keys.get(lambda: key_set(self._patiently(lambda: self._talk("GET", address))), now)
 
     def asks_again(self, kid: str | None, now: datetime) -> bool:
         """Forget the keys because that one is missing; False: they were read just now."""
@@ -143,17 +143,15 @@ class Provider:
         try:
             found = read()
         except ApiError as error:
-            self._silence = (
-                str(error),
-                self._monotonic(),
-            )  # taken after the call: waiting is not part of the pause
+            # The clock is read after the call: waiting for it is not part of the pause.
+            self._silence = str(error), self._monotonic()
             raise
         self._silence = None
         return found
 
     def _discovered(self) -> Metadata:
         issuer = self.settings.issuer
-        found = self._get(f"{issuer.rstrip('/')}/.well-known/openid-configuration")
+        found = self._talk("GET", f"{issuer.rstrip('/')}/.well-known/openid-configuration")
         if found.get("issuer") != issuer:
             raise unavailable(
                 f"the identity provider at {issuer} states another issuer; configure the one that it states"
@@ -167,9 +165,6 @@ class Provider:
             )
         except KeyError as error:
             raise unavailable(f"the metadata of the identity provider at {issuer} lacks {error}") from error
-
-    def _get(self, address: str) -> Mapping[str, Any]:
-        return self._talk("GET", address)
 
     def _talk(self, method: str, address: str, **more: Any) -> Mapping[str, Any]:
         try:

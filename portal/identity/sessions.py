@@ -20,7 +20,7 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import OctKey
 
-from portal.http.errors import ApiError, unauthenticated
+from portal.http.errors import unauthenticated
 from schemas.errors import UserError
 
 LIFE = timedelta(hours=1)
@@ -105,7 +105,8 @@ def session_of(signer: Signer, token: str, now: datetime) -> Session:
     """The session of a token; ApiError 401 if it is not ours, or has ended."""
     found = signer.read(_SESSION, token, now)
     if found is None:
-        raise _ended()
+        text = "this session has ended, or another server issued it; log in again"
+        raise unauthenticated(text, "SessionEnded")
     claims, expires = found
     groups = tuple(claims.get("groups", ()))
     is_handed = claims.get("handed", False)
@@ -116,9 +117,3 @@ def ends(now: datetime, not_after: datetime | None) -> datetime:
     """When a session that begins now ends: with its key, or after an hour. Whole seconds."""
     latest = now + LIFE if not_after is None else min(now + LIFE, not_after)
     return latest.replace(microsecond=0)
-
-
-def _ended() -> ApiError:
-    return unauthenticated(
-        "this session has ended, or another server issued it; log in again", "SessionEnded"
-    )

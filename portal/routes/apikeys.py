@@ -1,4 +1,4 @@
-"""`/api-key`: API keys (K2, B7)."""
+"""`/api-key`: API keys."""
 
 from __future__ import annotations
 

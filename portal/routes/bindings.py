@@ -1,4 +1,4 @@
-"""`/gpr-template-binding`: which templates are offered to a workspace (A8)."""
+"""`/gpr-template-binding`: which templates are offered to a workspace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`/slice-workspace/kube-config` and `/kube-config`: access to a workspace's namespaces for its members (B6)."""
+"""`/slice-workspace/kube-config` and `/kube-config`: access to a workspace's namespaces for its members."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`/workspace-policies`: a slice's limits under the vendor's names (A9)."""
+"""`/workspace-policies`: a slice's limits under the vendor's names."""
 
 from __future__ import annotations
 

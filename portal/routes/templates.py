@@ -1,4 +1,4 @@
-"""`/gpr-template`: presets for requests (A8)."""
+"""`/gpr-template`: presets for requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`/slice-workspace`: workspaces, which are slices (B1, A5)."""
+"""`/slice-workspace`: workspaces, which are slices."""
 
 from __future__ import annotations
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
-from portal.http.context import Changed, Flag, Wire
+from portal.http.context import Changed, Flag, Wire, example
 from portal.http.errors import bad_parameters
 from portal.http.names import listed
 from reconciler.model.facts import Wanted
@@ -45,11 +45,7 @@ class ClusterWish(Wire):
 class BindingWish(Wire):
     """A binding to make or change; `clusters` replaces all that an existing one says."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"workspaceName": "vision", "clusters": [_CLUSTER], "enableAutoGpr": False}]
-        }
-    )
+    model_config = example({"workspaceName": "vision", "clusters": [_CLUSTER], "enableAutoGpr": False})
 
     workspace_name: Annotated[str, _TEXT] = Field(description="The workspace.", examples=["vision"])
     clusters: Annotated[tuple[ClusterWish, ...], Field(min_length=1, max_length=100)] = Field(
@@ -75,26 +71,19 @@ class BoundClusterShown(Wire):
 class Binding(Wire):
     """A binding as it is in force."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
+    model_config = example(
+        {
+            "name": "vision",
+            "namespace": "default",
+            "workspaceName": "vision",
+            "clusters": [
                 {
-                    "name": "vision",
-                    "namespace": "default",
-                    "workspaceName": "vision",
-                    "clusters": [
-                        {
-                            **_CLUSTER,
-                            "defaultTemplateStatus": VALID,
-                            "templateStatus": {
-                                "finetune-small": VALID,
-                                "train-large": "there is no such template",
-                            },
-                        }
-                    ],
-                    "enableAutoGpr": False,
+                    **_CLUSTER,
+                    "defaultTemplateStatus": VALID,
+                    "templateStatus": {"finetune-small": VALID, "train-large": "there is no such template"},
                 }
-            ]
+            ],
+            "enableAutoGpr": False,
         }
     )
 
@@ -108,7 +97,7 @@ class Binding(Wire):
 class BindingNamed(Wire):
     """Names a binding."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"bindingName": "vision"}]})
+    model_config = example({"bindingName": "vision"})
 
     binding_name: str = Field(min_length=1, max_length=253, description="The workspace's name.")
 
@@ -116,9 +105,7 @@ class BindingNamed(Wire):
 class BindingChanged(Wire):
     """A binding that was made or changed, and where the change is."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"name": "vision", "change": {"way": "pushed", "commit": "8d5f…"}}]}
-    )
+    model_config = example({"name": "vision", "change": {"way": "pushed", "commit": "8d5f…"}})
 
     name: str = Field(description="The workspace's name.")
     change: Changed = Field(description="Where the change is.")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from portal.http.context import Changed, Flag, Line, Whole, Wire
+from portal.http.context import Changed, Flag, Line, Whole, Wire, example
 from schemas.documents.gpr import Prefer, StartMode
 
 Text = Annotated[str, Field(max_length=200)]
@@ -285,7 +285,7 @@ class GprData(Wire):
     Times are RFC 3339 in UTC, empty if there is none.
     """
 
-    model_config = ConfigDict(json_schema_extra={"examples": [GPR]})
+    model_config = example(GPR)
 
     gpr_id: str = Field(examples=["gpr-7c29e338-ebda"])
     name: str = Field(description="slice/file.")

@@ -1,4 +1,4 @@
-"""API keys on the wire: made, listed and revoked (K2). Pure, but for the random text of a new one.
+"""API keys on the wire: made, listed and revoked. Pure.
 
 A key is revoked, never deleted: its user gets a clear refusal, its name is not reused, and one changed line records who
 ended it and when. A key can make other keys only if it carries all rights of its person within the scope (role Owner).
@@ -14,12 +14,12 @@ from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
-from portal.http.context import Changed, Wire
+from portal.http.context import Changed, Wire, example
 from portal.http.errors import ApiError, bad_parameters, forbidden
 from portal.http.names import checked_name, is_address, listed
-from portal.identity.callers import Caller, Grant
+from portal.identity.callers import Caller
 from portal.views.view import View
 from portal.writes.yaml_files import new_document
 from schemas.documents.apikey import ApiKeySpec, Role, digest_of
@@ -36,18 +36,14 @@ MOST_IN_FORCE = 50
 class KeyWish(Wire):
     """A key to make."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "name": "vision-pipeline",
-                    "role": "Editor",
-                    "validity": "2026-12-31",
-                    "username": "bo@example.com",
-                    "description": "nightly training",
-                    "workspaceName": "vision",
-                }
-            ]
+    model_config = example(
+        {
+            "name": "vision-pipeline",
+            "role": "Editor",
+            "validity": "2026-12-31",
+            "username": "bo@example.com",
+            "description": "nightly training",
+            "workspaceName": "vision",
         }
     )
 
@@ -77,16 +73,12 @@ class KeyWish(Wire):
 class KeyMade(Wire):
     """A new key; its text is shown only here."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "apiKey": "egs_…",
-                    "name": "vision-pipeline",
-                    "expiresAt": "2027-01-01T00:00:00Z",
-                    "change": {"way": "pushed", "commit": "8d5f…"},
-                }
-            ]
+    model_config = example(
+        {
+            "apiKey": "egs_…",
+            "name": "vision-pipeline",
+            "expiresAt": "2027-01-01T00:00:00Z",
+            "change": {"way": "pushed", "commit": "8d5f…"},
         }
     )
 
@@ -99,7 +91,7 @@ class KeyMade(Wire):
 class KeyNamed(Wire):
     """Names a key, by its name or its text."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "vision-pipeline"}]})
+    model_config = example({"name": "vision-pipeline"})
 
     name: str | None = Field(default=None, min_length=1, max_length=253, description="Its name.")
     api_key: str | None = Field(
@@ -110,11 +102,7 @@ class KeyNamed(Wire):
 class KeyRevoked(Wire):
     """A revoked key."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"name": "vision-pipeline", "change": {"way": "pushed", "commit": "8d5f…"}}]
-        }
-    )
+    model_config = example({"name": "vision-pipeline", "change": {"way": "pushed", "commit": "8d5f…"}})
 
     name: str = Field(description="Its name.")
     change: Changed = Field(description="Where the change is.")
@@ -123,22 +111,18 @@ class KeyRevoked(Wire):
 class KeyShown(Wire):
     """A key without its secret."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "name": "vision-pipeline",
-                    "role": "Editor",
-                    "email": "bo@example.com",
-                    "username": "bo@example.com",
-                    "workspaceName": "vision",
-                    "workspaces": ["vision"],
-                    "validity": "2026-12-31",
-                    "expiresAt": "2027-01-01T00:00:00Z",
-                    "state": "Active",
-                    "description": "nightly training",
-                }
-            ]
+    model_config = example(
+        {
+            "name": "vision-pipeline",
+            "role": "Editor",
+            "email": "bo@example.com",
+            "username": "bo@example.com",
+            "workspaceName": "vision",
+            "workspaces": ["vision"],
+            "validity": "2026-12-31",
+            "expiresAt": "2027-01-01T00:00:00Z",
+            "state": "Active",
+            "description": "nightly training",
         }
     )
 
@@ -257,8 +241,7 @@ def _day(now: datetime) -> datetime:
 
 def _check_own(caller: Caller, scope: tuple[str, ...], end: datetime, by: ApiKeySpec | None) -> None:
     """A new key carries no more than its maker, and only an Owner key may make keys; `by`: the key that makes it."""
-    slices = frozenset(scope) or None
-    if not any(_carries(grant, slices) for grant in caller.grants):
+    if not _carries(caller, scope):
         where = ", ".join(scope) or "the whole project"
         raise forbidden(
             f"only the role Owner for {where} makes such keys, and {_with_what(caller)} does not have it; "
@@ -276,11 +259,9 @@ def _with_what(caller: Caller) -> str:
     return f"the key {caller.key}" if caller.key else "your login"
 
 
-def _carries(grant: Grant, slices: frozenset[str] | None) -> bool:
-    """Whether it carries all rights that a key with that scope could have."""
-    if grant.role != "Owner":
-        return False
-    return grant.slices is None or (slices is not None and slices <= grant.slices)
+def _carries(caller: Caller, scope: tuple[str, ...]) -> bool:
+    """Whether the caller has all rights that a key with that scope could have."""
+    return any(grant.role == "Owner" and grant.includes(scope) for grant in caller.grants)
 
 
 # -- looking and ending ------------------------------------------------------------------------------------------------
@@ -296,9 +277,7 @@ def keys_shown(view: View, caller: Caller, workspace: str | None, now: datetime)
 def _may_know(caller: Caller, spec: ApiKeySpec) -> bool:
     if caller.is_admin:
         return True
-    scope = frozenset(spec.slices) or None
-    covered = any(g.slices is None or (scope is not None and scope <= g.slices) for g in caller.grants)
-    return covered and spec.email == caller.email
+    return spec.email == caller.email and any(grant.includes(spec.slices) for grant in caller.grants)
 
 
 def _shown(name: str, spec: ApiKeySpec, now: datetime) -> KeyShown:
@@ -328,14 +307,9 @@ def named(asked: KeyNamed, caller: Caller, view: View) -> str:
     if name is None or spec is None or not _may_know(caller, spec):
         # A key's text is never repeated.
         what = "with that text" if asked.name is None else f"named {asked.name}"
-        raise _missing(what)
-    slices = frozenset(spec.slices) or None
-    if not caller.is_admin and not any(_carries(grant, slices) for grant in caller.grants):
+        raise ApiError(HTTPStatus.NOT_FOUND, "NotFound", f"there is no API key {what}, or you may not see it")
+    if not caller.is_admin and not _carries(caller, spec.slices):
         raise forbidden(
             f"{_with_what(caller)} cannot revoke keys: that takes the role Owner; log in, or use a key of that role"
         )
     return name
-
-
-def _missing(what: str) -> ApiError:
-    return ApiError(HTTPStatus.NOT_FOUND, "NotFound", f"there is no API key {what}, or you may not see it")

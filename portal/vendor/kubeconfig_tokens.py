@@ -1,22 +1,23 @@
-"""A member's access to a workspace's namespaces, with a token that expires within the hour (B6).
+"""A member's access to a workspace's namespaces, with a token that expires within the hour.
 
 The portal uses the operator's kubeconfig, from the folder of `--kubeconfigs`, to get a token of the caller's own
-ServiceAccount; so it can only give what a member may have, and only to that member. A token stays valid until it
-expires, or until its owner is no member any more.
+ServiceAccount; so it gives a member only their own access. A token stays valid until it expires, or until its
+owner is no longer a member.
 
 Held by tests/portal/test_kubeconfig.py, on a real API server too.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from http import HTTPStatus
 from pathlib import Path
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
-from portal.http.context import Wire
+from portal.http.context import Wire, example
 from portal.http.errors import ApiError, bad_parameters, conflict, forbidden, unavailable
 from portal.http.names import listed
 from portal.identity.callers import Caller
@@ -39,12 +40,8 @@ LIFE = timedelta(hours=1)
 class KubeConfig(Wire):
     """A kubeconfig. Until it expires, its bearer acts as the member in the workspace's namespaces: keep it secret."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"kubeConfig": "apiVersion: v1\nkind: Config\n…", "expiresAt": "2026-11-21T09:00:00Z"}
-            ]
-        }
+    model_config = example(
+        {"kubeConfig": "apiVersion: v1\nkind: Config\n…", "expiresAt": "2026-11-21T09:00:00Z"}
     )
 
     kube_config: str = Field(description="YAML for kubectl, with a context for each namespace.", repr=False)
@@ -126,20 +123,16 @@ def given(way: Way, folder: Path | None) -> KubeConfig:
 
 
 def _door(way: Way, folder: Path | None) -> Door:
-    text = None
     if folder is not None:
-        try:
-            text = (folder / way.file).read_text(encoding="utf-8")
-        except (OSError, ValueError):
-            text = None
-    if folder is None or text is None:
-        raise ApiError(
-            HTTPStatus.UNPROCESSABLE_ENTITY,
-            "NoKubeconfig",
-            f"this portal has no kubeconfig for cluster {way.cluster}: its operator must put {way.file} into a folder "
-            "and start the portal with --kubeconfigs DIR; `egs kubeconfig` works with your own credentials",
-        )
-    return Door(folder / way.file, text, way.context)
+        with suppress(OSError, ValueError):
+            file = folder / way.file
+            return Door(file, file.read_text(encoding="utf-8"), way.context)
+    raise ApiError(
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        "NoKubeconfig",
+        f"this portal has no kubeconfig for cluster {way.cluster}: its operator must put {way.file} into a folder "
+        "and start the portal with --kubeconfigs DIR; `egs kubeconfig` works with your own credentials",
+    )
 
 
 def _refused(way: Way, error: UserError) -> ApiError:

@@ -11,9 +11,9 @@ import re
 from datetime import timedelta
 from typing import Annotated, Any, Literal
 
-from pydantic import AliasChoices, ConfigDict, Field, ValidationError
+from pydantic import AliasChoices, Field, ValidationError
 
-from portal.http.context import Changed, Flag, Whole, Wire
+from portal.http.context import Changed, Flag, Whole, Wire, example
 from portal.http.durations import checked_duration
 from portal.http.errors import bad_parameters
 from schemas.documents.project import ProjectSpec
@@ -73,7 +73,7 @@ EXAMPLE: dict[str, Any] = {
 class Policy(Wire):
     """The limits in force for requests of a workspace."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
+    model_config = example(EXAMPLE)
 
     workspace_name: str = Field(description="The workspace; also the policy's name.")
     priority_range: Range = Field(
@@ -99,12 +99,8 @@ class Policy(Wire):
 class PolicyWish(Wire):
     """Changes of a policy; absent fields stay. 0 or "" removes a limit."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"priorityRange": "medium", "maxGPRs": 3, "maxExitDurationPerGPR": "1W", "maxGpuPerGpr": 16}
-            ]
-        }
+    model_config = example(
+        {"priorityRange": "medium", "maxGPRs": 3, "maxExitDurationPerGPR": "1W", "maxGpuPerGpr": 16}
     )
 
     priority_range: Range | None = Field(
@@ -143,11 +139,7 @@ class PolicyWish(Wire):
 class PolicyChanged(Wire):
     """The requested policy, and where the change is."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"policyName": "vision", "change": {"way": "pushed", "commit": "8d5f…"}}]
-        }
-    )
+    model_config = example({"policyName": "vision", "change": {"way": "pushed", "commit": "8d5f…"}})
 
     policy_name: str = Field(description="The workspace's name.")
     change: Changed = Field(description="Where the change is.")

@@ -10,9 +10,9 @@ from collections.abc import Collection
 from datetime import timedelta
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
-from portal.http.context import Changed, Flag, Line, Whole, Wire
+from portal.http.context import Changed, Flag, Line, Whole, Wire, example
 from portal.http.durations import checked_duration
 from portal.http.errors import ApiError, bad_parameters
 from portal.http.names import listed
@@ -106,7 +106,7 @@ EXAMPLE: dict[str, Any] = {
 class TemplateWish(TemplateFields):
     """A template to make or change."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
+    model_config = example(EXAMPLE)
 
     name: str = Field(min_length=1, max_length=253, description="Its name.", examples=["finetune-small"])
 
@@ -114,7 +114,7 @@ class TemplateWish(TemplateFields):
 class Template(TemplateFields):
     """A template as it is in force."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE]})
+    model_config = example(EXAMPLE)
 
     name: str = Field(description="Its name.")
 
@@ -122,7 +122,7 @@ class Template(TemplateFields):
 class TemplateNamed(Wire):
     """Names a template."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"gprTemplateName": "finetune-small"}]})
+    model_config = example({"gprTemplateName": "finetune-small"})
 
     gpr_template_name: str = Field(min_length=1, max_length=253, description="Its name.")
 
@@ -130,11 +130,7 @@ class TemplateNamed(Wire):
 class TemplateChanged(Wire):
     """A template that was made or changed, and where the change is."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"name": "finetune-small", "change": {"way": "pushed", "commit": "8d5f…"}}]
-        }
-    )
+    model_config = example({"name": "finetune-small", "change": {"way": "pushed", "commit": "8d5f…"}})
 
     name: str = Field(description="The template's name.")
     change: Changed = Field(description="Where the change is.")

@@ -1,4 +1,4 @@
-"""Workspaces on the wire: new ones, changes, and the status of each slice (A5, C9). Models and rows.
+"""Workspaces on the wire: new ones, changes, and the status of each slice. Models and rows.
 
 Reading costs the slices that the caller sees and the live requests. Held by
 tests/portal/vendor/test_workspace_models.py.
@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
-from portal.http.context import Changed, Whole, Wire
+from portal.http.context import Changed, Whole, Wire, example
 from portal.identity.callers import Caller
 from portal.views.view import View
 from reconciler.model.statuses import live
@@ -42,7 +42,7 @@ _ASKED: dict[str, Any] = {
 class WorkspaceWish(Wire):
     """A workspace to make."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [_ASKED]})
+    model_config = example(_ASKED)
 
     workspace_name: str = Field(
         min_length=1, max_length=253, description="Its name.", examples=["llm-gpt-4o"]
@@ -82,9 +82,7 @@ class WorkspaceWish(Wire):
 class WorkspaceEdit(Wire):
     """Changes of a workspace; absent fields stay."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"workspaceName": "llm-gpt-4o", "clusters": ["east", "north"]}]}
-    )
+    model_config = example({"workspaceName": "llm-gpt-4o", "clusters": ["east", "north"]})
 
     workspace_name: str = Field(min_length=1, max_length=253, description="Its name.")
     clusters: Annotated[Names, Field(min_length=1)] | None = Field(
@@ -115,7 +113,7 @@ class WorkspaceEdit(Wire):
 class WorkspaceNamed(Wire):
     """Names a workspace."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"workspaceName": "llm-gpt-4o"}]})
+    model_config = example({"workspaceName": "llm-gpt-4o"})
 
     workspace_name: str = Field(min_length=1, max_length=253, description="Its name.")
 
@@ -123,9 +121,7 @@ class WorkspaceNamed(Wire):
 class ClusterNamed(Wire):
     """Names a cluster of a workspace."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"workspaceName": "vision", "clusterName": "east"}]}
-    )
+    model_config = example({"workspaceName": "vision", "clusterName": "east"})
 
     workspace_name: str = Field(
         min_length=1, max_length=253, description="The workspace.", examples=["vision"]
@@ -136,14 +132,10 @@ class ClusterNamed(Wire):
 class WorkspaceChanged(Wire):
     """A workspace that was requested, made, changed or deleted, and where the change is."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "workspaceName": "llm-gpt-4o",
-                    "change": {"way": "branch", "commit": "8d5f…", "branch": "requests/slice-llm-gpt-4o"},
-                }
-            ]
+    model_config = example(
+        {
+            "workspaceName": "llm-gpt-4o",
+            "change": {"way": "branch", "commit": "8d5f…", "branch": "requests/slice-llm-gpt-4o"},
         }
     )
 
@@ -210,41 +202,37 @@ class WorkspaceQuota(Wire):
 class Workspace(Wire):
     """A workspace as it is in force."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "name": "vision",
-                    "overlayNetworkDeploymentMode": NO_NETWORK,
-                    "maxClusters": MOST_CLUSTERS,
-                    "sliceDescription": "models that see",
-                    "clusters": ["east"],
-                    "namespaces": [{"namespace": "vision", "clusters": ["east"]}],
-                    "members": ["bo@example.com"],
-                    "owners": ["ida@example.com"],
-                    "quota": {"gpus": 16, "nodes": 2, "gpuHoursPerMonth": 5000},
-                    "limits": {
-                        "maxDuration": "7d0h0m",
-                        "maxPriority": 200,
-                        "maxNodes": 4,
-                        "maxGpus": 32,
-                        "maxMemoryPerGpu": 80,
-                        "gpuShapes": ["H100-80GB"],
-                        "maxWaiting": 3,
-                        "gpuHoursPerMonth": 10000,
-                    },
-                    "use": {"waiting": 1, "holding": 1, "gpusHeld": 16, "nodesHeld": 2},
-                    "cost": {
-                        "currency": "USD",
-                        "gpuHours": 96.0,
-                        "amount": 240.0,
-                        "runningAmount": 80.0,
-                        "months": [{"month": "2026-11", "gpuHours": 64.0, "amount": 160.0, "leases": 2}],
-                    },
-                    "weight": 1.0,
-                    "paused": False,
-                }
-            ]
+    model_config = example(
+        {
+            "name": "vision",
+            "overlayNetworkDeploymentMode": NO_NETWORK,
+            "maxClusters": MOST_CLUSTERS,
+            "sliceDescription": "models that see",
+            "clusters": ["east"],
+            "namespaces": [{"namespace": "vision", "clusters": ["east"]}],
+            "members": ["bo@example.com"],
+            "owners": ["ida@example.com"],
+            "quota": {"gpus": 16, "nodes": 2, "gpuHoursPerMonth": 5000},
+            "limits": {
+                "maxDuration": "7d0h0m",
+                "maxPriority": 200,
+                "maxNodes": 4,
+                "maxGpus": 32,
+                "maxMemoryPerGpu": 80,
+                "gpuShapes": ["H100-80GB"],
+                "maxWaiting": 3,
+                "gpuHoursPerMonth": 10000,
+            },
+            "use": {"waiting": 1, "holding": 1, "gpusHeld": 16, "nodesHeld": 2},
+            "cost": {
+                "currency": "USD",
+                "gpuHours": 96.0,
+                "amount": 240.0,
+                "runningAmount": 80.0,
+                "months": [{"month": "2026-11", "gpuHours": 64.0, "amount": 160.0, "leases": 2}],
+            },
+            "weight": 1.0,
+            "paused": False,
         }
     )
 

@@ -1,8 +1,7 @@
 """The events of one status commit, ready to be searched: its files, and their rows.
 
-Files are read on demand and the newest are cached, so a search costs what it looks at. Pure but for the reading.
-Held by tests/portal/test_events.py.
-reading. Held by tests/portal/test_events.py.
+Files are read on demand and the newest are cached, so a search costs what it looks at. Held by
+tests/portal/test_events.py.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
-from portal.http.context import Ready
+from portal.http.context import HealthOut
 from portal.http.errors import ApiError, unavailable
 from portal.views.event_log import NO_EVENTS, EventReader
 from portal.views.prepared_plans import prepare
@@ -48,7 +48,7 @@ Then = Callable[[], None]
 
 
 class Reader:
-    """Keeps `view` the newest. Call `start`, or `refresh` by hand; safe to use from any thread and event loop."""
+    """Keeps the newest view. Call `start`, or `refresh` by hand; safe to use from any thread and event loop."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class Reader:
 
     @property
     def is_ending(self) -> bool:
-        """Whether streams should end."""
+        """Whether the process is shutting down, so that streams must end."""
         return self._ended
 
     async def newer(self, than: View, within_s: float) -> View:
@@ -137,13 +137,13 @@ class Reader:
                 self._waiting.pop(future, None)
         return self.view()
 
-    def ready(self) -> Ready:
+    def ready(self) -> HealthOut:
         """Ready: the repository was read completely, and fetched within the last three polls."""
         if self._view is None or self._fetched is None:
-            return Ready(False, "Starting", self._unread())
+            return HealthOut(ok=False, reason="Starting", message=self._unread())
         if self.age_s > self._patience_s:
-            return Ready(False, "RemoteUnreachable", self._silence())
-        return Ready(True, "Reading", f"main at {self._view.main[:12]}")
+            return HealthOut(ok=False, reason="RemoteUnreachable", message=self._silence())
+        return HealthOut(ok=True, reason="Reading", message=f"main at {self._view.main[:12]}")
 
     async def asked(self) -> View:
         """The newest view after fetching now; unchanged if the remote does not answer."""
@@ -151,7 +151,7 @@ class Reader:
         return self.view()
 
     def _ask_after(self, begun: int) -> None:
-        """A fetch that another caller began after `begun` is as good as our own."""
+        """Fetches, unless a fetch that began after `begun` has been answered."""
         with self._asking:
             if self._answered <= begun:
                 self.refresh()
