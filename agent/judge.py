@@ -123,7 +123,6 @@ class Verdict:
 
     @property
     def reason(self) -> str | None:
-        """The worst reason."""
         found = [*(r for g in self.gpus for r in g.reasons), *self.node_reasons]
         return min(found, key=_severity, default=None)
 

@@ -121,7 +121,6 @@ def watch(settings: Settings, store: Store, who: Identity) -> Watch:
 
 
 def identity(settings: Settings) -> Identity:
-    """Identity of this process."""
     boot = BOOT_ID.read_text().strip() if BOOT_ID.exists() else ""
     writer = f"{settings.agent}@{settings.cluster}/{uuid4().hex[:12]}"
     return Identity(settings.cluster, settings.node, settings.agent, writer, boot)

@@ -231,7 +231,6 @@ class Reporter:
 
 
 def as_text(report: AgentReport) -> bytes:
-    """The document as committed."""
     return dump(report.model_dump(mode="json", by_alias=True, exclude_none=True)).encode()
 
 

@@ -51,5 +51,4 @@ RECOVERY_ACTIONS = {
 
 
 def class_of(xid: int) -> XidClass:
-    """The class of an error number."""
     return next((name for name, xids in XIDS.items() if xid in xids), XidClass.UNKNOWN)

@@ -55,7 +55,6 @@ def check(name: str, given: Mapping[str, Any], wanted: Mapping[str, Any]) -> Non
 
 
 def words(hint: Any) -> str:
-    """A type in words."""
     if hint in _WORDS:
         return _WORDS[hint]
     if _is_union(hint):

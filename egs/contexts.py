@@ -75,7 +75,6 @@ class Book:
 
 
 def path_of(environ: Mapping[str, str]) -> Path:
-    """Path of the file."""
     if environ.get("EGS_CONFIG"):
         return Path(environ["EGS_CONFIG"]).expanduser()
     base = environ.get("XDG_CONFIG_HOME") or str(Path(environ.get("HOME") or "~").expanduser() / ".config")
@@ -108,19 +107,23 @@ def write(path: Path, book: Book) -> None:
     text = yaml.safe_dump(_content(book), sort_keys=False, allow_unicode=True)
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Readable only for its owner, and replaced atomically.
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            Path(name).replace(path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        write_private(path, text)
     except OSError as error:
         raise broken(
             f"{path} cannot be written: {error.strerror}; name another file with EGS_CONFIG"
         ) from error
+
+
+def write_private(path: Path, text: str) -> None:
+    """Replace a file atomically by one that only its owner can read. Raises OSError."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
 
 
 def checked(name: str) -> str:

@@ -76,7 +76,6 @@ class _Wires:
         self._chunks: Iterator[bytes] = iter(())
 
     def carry(self, step: Any) -> Any:
-        """Carry out one step."""
         match step:
             case Send(connection, outgoing):
                 return _answer(connection, outgoing)
@@ -92,7 +91,6 @@ class _Wires:
         raise TypeError(f"no such step: {step!r}")
 
     def close(self) -> None:
-        """Close the stream."""
         if self._stream is not None:
             self._stream.close()
         self._stream = None
@@ -157,14 +155,12 @@ def built(
 
 
 def read(response: httpx.Response, text: str) -> Answer:
-    """A response for scripts."""
     return Answer(
         response.status_code, {name.lower(): value for name, value in response.headers.items()}, text
     )
 
 
 def unreached(error: httpx.TransportError) -> Unreached:
-    """The error for scripts."""
     words = " ".join(str(error).split())
     why = f"{type(error).__name__}: {words}" if words else type(error).__name__
     return Unreached(why, sent=not isinstance(error, NEVER_SENT))

@@ -76,7 +76,6 @@ class _Wires:
         self._chunks: AsyncIterator[bytes] | None = None
 
     async def carry(self, step: Any) -> Any:
-        """Carry out one step."""
         match step:
             case Send(connection, outgoing):
                 return await _answer(connection, outgoing)
@@ -92,7 +91,6 @@ class _Wires:
         raise TypeError(f"no such step: {step!r}")
 
     async def close(self) -> None:
-        """Close the stream."""
         if self._stream is not None:
             await self._stream.aclose()
         self._stream = None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +12,7 @@ from egs.commands.backend import Access, Backend
 from egs.commands.declare import READS_NOW, declare
 from egs.commands.errors import not_allowed, wrong_use
 from egs.commands.options import OwnContext, OwnKubeconfig, argument, of_repository, option
+from egs.contexts import write_private
 
 
 def register(app: typer.Typer) -> None:
@@ -79,13 +78,8 @@ def _hand_over(text: str, out: Path | None) -> None:
     if out is None:
         output.text(text.rstrip("\n"))
         return
-    path = out.expanduser().absolute()
     try:
-        # Only its owner may ever read it, and it is never half there.
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(name).replace(path)
+        write_private(out.expanduser().absolute(), text)
     except OSError as error:
         raise wrong_use(f"--out {out}: it cannot be written ({error.strerror})") from error
     output.note(f"wrote {out}; use it with `kubectl --kubeconfig {out} get pods`")

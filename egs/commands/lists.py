@@ -20,8 +20,6 @@ from egs.commands.output import Form
 
 
 class EventType(StrEnum):
-    """Type of an event."""
-
     NORMAL = "Normal"
     WARNING = "Warning"
 

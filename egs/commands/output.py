@@ -43,7 +43,6 @@ def working(what: str) -> Iterator[None]:
 
 
 def text(line: str) -> None:
-    """One line, or several, of the answer."""
     sys.stdout.write(f"{line}\n")
 
 

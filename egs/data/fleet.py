@@ -84,7 +84,6 @@ class ListInventoryResponse(Items[Inventory]):
 
 
 def read_inventory(data: Mapping[str, Any]) -> ListInventoryResponse:
-    """The nodes of an answer."""
     nodes = each(Inventory)
     return ListInventoryResponse(nodes(data.get("managedNodes")), nodes(data.get("unmanagedNodes")))
 
@@ -106,7 +105,6 @@ class ListWorkspaceInventoryUsageResponse(Items[InventoryUsage]):
 
     @property
     def workspace_inventory(self) -> Items[InventoryUsage]:
-        """Itself."""
         return self
 
 
@@ -143,7 +141,6 @@ class ListWorkspacesResponse(Items[Workspace]):
 
     @property
     def workspaces(self) -> Items[Workspace]:
-        """Itself."""
         return self
 
 

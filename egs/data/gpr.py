@@ -271,7 +271,6 @@ class Why(Record):
     alternatives: tuple[Any, ...] = wire("alternatives", default=(), read=tuple)
 
     def __str__(self) -> str:
-        """All sentences."""
         return " ".join(self.reasons)
 
 

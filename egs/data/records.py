@@ -146,7 +146,6 @@ class Items(list[T], Generic[T]):
 
     @property
     def items(self) -> list[T]:
-        """Itself."""
         return self
 
     def __repr__(self) -> str:

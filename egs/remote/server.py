@@ -91,7 +91,6 @@ class Server:
 
 
 def _row(found: Any) -> Row:
-    """The same, typed."""
     row: Row = found
     return row
 

@@ -188,7 +188,6 @@ def revoke_key(name: str) -> None:
 
 
 def kubeconfig(slice_: str, cluster: str) -> str:
-    """A kubeconfig with a token for an hour."""
     done = asking.send("POST", "kube-config", {"workspaceName": slice_, "clusterName": cluster})
     text: str = done["kubeConfig"]
     return text

@@ -172,7 +172,6 @@ class _Body:
             raise unavailable("too many request bodies are arriving; try again later")
 
     def drop(self) -> None:
-        """Stop counting it."""
         self._held.count -= self._count
         self._count = 0
 
@@ -200,8 +199,6 @@ def _print(scope: Scope, body: bytes) -> str:
 
 
 class _Answer:
-    """One answer being sent."""
-
     def __init__(self, scope: Scope, parts: Parts, send: Send, id_: str) -> None:
         self._scope, self._parts, self._send = scope, parts, send
         self.id = id_

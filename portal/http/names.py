@@ -50,7 +50,6 @@ def checked_address(field: str, text: str) -> str:
 
 
 def is_address(text: str) -> bool:
-    """Whether it is a mail address."""
     try:
         _ADDRESS.validate_python(text)
     except ValidationError:

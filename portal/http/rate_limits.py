@@ -27,7 +27,6 @@ class Rate:
     burst: int
 
     def times(self, number: int) -> Rate:
-        """The same, multiplied."""
         return Rate(number * self.per_s, number * self.burst)
 
 

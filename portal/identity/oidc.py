@@ -32,18 +32,8 @@ from portal.identity.sessions import Signer
 from schemas.documents.base import Address
 
 ALGORITHMS = (
-    "RS256",
-    "RS384",
-    "RS512",
-    "PS256",
-    "PS384",
-    "PS512",
-    "ES256",
-    "ES384",
-    "ES512",
-    "Ed25519",
-    "EdDSA",
-)
+    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519", "EdDSA",
+)  # fmt: skip
 """Signature algorithms of ID tokens: never `none`, never with a secret that the client knows."""
 SKEW_S = 60
 """Tolerated difference to the provider's clock."""

@@ -90,7 +90,6 @@ class Session:
 
 
 def issue(signer: Signer, session: Session) -> str:
-    """The token of a session."""
     content: dict[str, Any] = {"sub": session.email, "name": session.name}
     if session.key:
         content["key"] = session.key

@@ -43,7 +43,6 @@ def asked(  # noqa: PLR0913 - each is a parameter of the path
     ] = "",
     until: Annotated[str, Query(max_length=40, description="Before this time, or this long ago.")] = "",
 ) -> EventQuery:
-    """The search as query parameters."""
     return EventQuery(slice_, gpr, node, cluster, reason, type_, q, since, until)
 
 

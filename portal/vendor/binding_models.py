@@ -112,7 +112,6 @@ class BindingChanged(Wire):
 
 
 def binding_of(name: str, spec: GPRTemplateBindingSpec, wanted: Wanted) -> Binding:
-    """A file's binding for the wire."""
     shown = tuple(_shown(bound, wanted) for bound in spec.clusters)
     return Binding(name=name, namespace=wanted.project_name, workspace_name=name, clusters=shown)
 

@@ -64,7 +64,6 @@ class Found:
 
     @property
     def name(self) -> str:
-        """The name of its file."""
         return self.key.partition("/")[2]
 
 
@@ -273,7 +272,6 @@ def _slips(status: GPRStatus, redactor: Redactor) -> list[SlipData]:
 
 
 def forecast_of(said: Forecast | None) -> ForecastData | None:
-    """The same on the wire."""
     if said is None:
         return None
     p10, p50, p90 = (format_instant(at) for at in (said.p10, said.p50, said.p90))

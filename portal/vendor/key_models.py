@@ -184,7 +184,6 @@ def check_number(view: View, email: str, now: datetime) -> None:
 
 
 def document(name: str, spec: ApiKeySpec, text: str) -> bytes:
-    """The manifest of that key."""
     told = spec.edited(sha256=digest_of(text))
     fields = told.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     return new_document("ApiKey", name, fields)

@@ -174,7 +174,6 @@ def _there(part: LimitsWhere) -> ClusterConstraints:
 
 
 def range_of(max_priority: int) -> Range:
-    """The range that contains a ceiling."""
     return next(name for name, ceiling in CEILINGS.items() if max_priority <= ceiling)
 
 

@@ -137,7 +137,6 @@ class TemplateChanged(Wire):
 
 
 def template_of(name: str, spec: Wish) -> Template:
-    """A file's template for the wire."""
     clusters = spec.clusters or ()
     shapes = (spec.gpu_shape,) if isinstance(spec.gpu_shape, str) else spec.gpu_shape or ()
     given = {

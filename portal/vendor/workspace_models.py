@@ -314,7 +314,6 @@ def workspaces(view: View, caller: Caller) -> tuple[Workspace, ...]:
 
 
 def workspace_of(view: View, name: str) -> Workspace:
-    """A slice in force."""
     spec, standing = view.wanted.slices[name], view.once(standings).get(name, RequestTotals())
     return Workspace(
         name=name,

@@ -35,7 +35,6 @@ class Watch:
     _stood: dict[str, GprData] = field(default_factory=dict)
 
     def tell(self, view: View, caller: Caller, now: datetime) -> list[StreamEvent]:
-        """The events of this view."""
         redactor = Redactor(caller, view)
         told = (self._of(view, key, now, redactor) for key in self._wanted(view))
         return [one for one in told if one is not None]

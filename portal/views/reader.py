@@ -157,7 +157,6 @@ class Reader:
                 self.refresh()
 
     def wake(self) -> None:
-        """Fetch now."""
         self._hurried = True
         self._woken.set()
 
@@ -172,7 +171,6 @@ class Reader:
     # -- the reader's thread -----------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start reading; returns at once."""
         self._thread = threading.Thread(target=self._run, name="reader", daemon=True)
         self._thread.start()
 

@@ -33,7 +33,6 @@ def gprs(view: View, caller: Caller, slice_: str, phase: Phase | None, now: date
 
 
 def slices(view: View, caller: Caller, now: datetime) -> list[Row]:
-    """Slices that the caller may see."""
     return [row for row in tables.slices(view.state, now) if caller.may_see(row["name"])]
 
 
@@ -64,7 +63,6 @@ def clusters_seen(view: View, caller: Caller) -> frozenset[str]:
 
 
 def clusters(view: View, caller: Caller) -> list[Row]:
-    """Clusters that the caller may see."""
     seen = clusters_seen(view, caller)
     return [row for row in tables.clusters(view.state) if row["name"] in seen]
 
@@ -97,7 +95,6 @@ def described_gpr(view: View, caller: Caller, key: str, now: datetime) -> Row:
 
 
 def described_slice(view: View, caller: Caller, name: str) -> Row:
-    """The data of `egs describe slice`."""
     told = _told(view, caller, Filter(slice=name))
     return _veiled(Redactor(caller, view), details.slice_data(view.state, name, told))
 
@@ -115,13 +112,11 @@ def described_request(view: View, caller: Caller, store: Store, name: str) -> Ro
 
 
 def described_cluster(view: View, caller: Caller, name: str) -> Row:
-    """The data of `egs describe cluster`."""
     redactor, told = Redactor(caller, view), _told(view, caller, Filter(cluster=name))
     return _veiled(redactor, details.cluster_data(view.state, name, told))
 
 
 def described_node(view: View, caller: Caller, name: str) -> Row:
-    """The data of `egs describe node`."""
     cluster, node = details.parts_of_node(name)
     if cluster not in clusters_seen(view, caller):
         raise not_found("node", name)
