@@ -17,7 +17,7 @@ NOT_ON_A_SERVER = frozenset(
 
 
 def limit(command: Any, path: str, *, is_alone: bool) -> None:
-    """Make a command refuse what works on a repository only; `is_alone`: only the client is installed, so hide it too."""
+    """Make a command refuse what works on a repository only; if only the client is installed, hide that too."""
     if any(path == refused or path.startswith(f"{refused} ") for refused in NOT_ON_A_SERVER):
         _refuse(command, path, is_alone)
         return

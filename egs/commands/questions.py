@@ -61,6 +61,7 @@ CHANGES: tuple[Column, ...] = (
     ("CAUSE", lambda row: f"{row['cause']} ({row['by']})" if row["cause"] and row["by"] else row["cause"]),
 )
 """Of `egs plan --against`."""
+MOVES_NOBODY = "the change moves no start"
 
 
 def plan(  # noqa: PLR0913 - each is an option of the command
@@ -115,7 +116,7 @@ def _show_plan(found: Row, form: Form) -> None:
         output.note(f"{output.key(row)} is not planned ({row['reason']}): {row['message']}{fits}")
     if "changes" in found:
         output.text("")
-        output.rows(found["changes"], form, CHANGES, "the change moves no start")
+        output.rows(found["changes"], form, CHANGES, MOVES_NOBODY)
 
 
 WAIT: tuple[Column, ...] = (
