@@ -50,6 +50,11 @@ class Wire(Editable):
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
 
 
+def optional(description: str, **more: Any) -> Any:
+    """A field that may be absent."""
+    return Field(default=None, description=description, **more)
+
+
 def example(content: dict[str, Any]) -> ConfigDict:
     """`model_config` with an example for the OpenAPI document."""
     return ConfigDict(json_schema_extra={"examples": [content]})
@@ -63,7 +68,7 @@ class ErrorBody(Wire):
         json_schema_extra={"x-extensible-enum": list(KEYS)},
     )
     message: str = Field(description="What happened, and what to do.")
-    data: dict[str, Any] | None = Field(default=None, description="Details, by kind of error.")
+    data: dict[str, Any] | None = optional("Details, by kind of error.")
 
 
 class Envelope(Wire, Generic[Data]):
@@ -89,7 +94,7 @@ class Page(Wire, Generic[Data]):
     """One page of a list; pass `next` as `cursor` for the following page."""
 
     items: Sequence[Data]
-    next: str | None = Field(default=None, description="Absent on the last page.")
+    next: str | None = optional("Absent on the last page.")
 
 
 class Changed(Wire):
@@ -100,9 +105,9 @@ class Changed(Wire):
     way: Literal["pushed", "pull-request", "branch", "accepted"] = Field(
         description="How it reached the repository."
     )
-    commit: str | None = Field(default=None, description="The commit; absent until there is one.")
-    branch: str | None = Field(default=None, description="The branch proposed for merging.")
-    url: str | None = Field(default=None, description="Where to see or follow it.")
+    commit: str | None = optional("The commit; absent until there is one.")
+    branch: str | None = optional("The branch proposed for merging.")
+    url: str | None = optional("Where to see or follow it.")
 
 
 def changed(landed: Landed) -> Changed:

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from pydantic import Field, model_validator
 
-from portal.http.context import Asking, Envelope, Looking, Of, Parts, Wire, ok
+from portal.http.context import Asking, Envelope, Looking, Of, Parts, Wire, ok, optional
 from portal.http.errors import ApiError
 from portal.identity import oidc
 from portal.identity.callers import Grant, rights_of
@@ -31,16 +31,11 @@ _MOST_COOKIE = 4000
 class Presented(Wire):
     """Credentials: exactly one of the two."""
 
-    api_key: str | None = Field(
-        default=None,
-        max_length=1000,
-        description="Text of an API key.",
-        examples=["5067bd55-1aef-4c84-8987-3e966e917f07"],
+    api_key: str | None = optional(
+        "Text of an API key.", max_length=1000, examples=["5067bd55-1aef-4c84-8987-3e966e917f07"]
     )
-    id_token: str | None = Field(
-        default=None,
-        max_length=20_000,
-        description="ID token of the identity provider, for the client that `auth/config` names.",
+    id_token: str | None = optional(
+        "ID token of the identity provider, for the client that `auth/config` names.", max_length=20_000
     )
 
     @model_validator(mode="after")
@@ -79,7 +74,7 @@ class Myself(Wire):
     grants: Sequence[Right] = Field(description="Their roles; each workspace is in one of them.")
     workspaces: Sequence[str] | None = Field(description="Visible workspaces; absent: all.")
     via: str = Field(description="`key NAME`, or `login`.")
-    expires_at: datetime | None = Field(default=None, description="When it expires; absent: never.")
+    expires_at: datetime | None = optional("When it expires; absent: never.")
 
 
 class LoginConfig(Wire):
@@ -93,8 +88,8 @@ class LoginConfig(Wire):
 class LoggedOut(Wire):
     """The last step of logging out."""
 
-    end_session_url: str | None = Field(
-        default=None, description="Where the browser also ends its session at the identity provider."
+    end_session_url: str | None = optional(
+        "Where the browser also ends its session at the identity provider."
     )
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from egs.commands import backend as commands
-from portal.http.context import Whole, Wire
+from portal.http.context import Whole, Wire, optional
 from portal.http.durations import checked_duration
 from portal.http.errors import ApiError, bad_parameters, conflict, not_found
 from portal.identity.callers import Caller
@@ -35,13 +35,9 @@ from schemas.status.gpr_status import HOLDING, TERMINAL, Phase
 class Limit(Wire):
     """The most that is approved, whatever the request says later."""
 
-    gpus: Annotated[Whole, Field(ge=1, le=1_000_000)] | None = Field(
-        default=None, description="GPUs of all its nodes together."
-    )
+    gpus: Annotated[Whole, Field(ge=1, le=1_000_000)] | None = optional("GPUs of all its nodes together.")
     nodes: Annotated[Whole, Field(ge=1, le=100_000)] | None = None
-    extend: Span | None = Field(
-        default=None, description="Total grace beyond its duration; required for the rule `extension`."
-    )
+    extend: Span | None = optional("Total grace beyond its duration; required for the rule `extension`.")
 
 
 class Decision(Wire):
@@ -55,12 +51,8 @@ class Decision(Wire):
         "changed since.",
     )
     reason: str = Field(default="", max_length=500, description="Shown to the requester.")
-    limit: Limit | None = Field(
-        default=None, description="Absent: the GPUs it would hold in the largest nodes that it may use."
-    )
-    not_after: str | None = Field(
-        default=None, max_length=40, description="When the approval expires; absent: after 30 days."
-    )
+    limit: Limit | None = optional("Absent: the GPUs it would hold in the largest nodes that it may use.")
+    not_after: str | None = optional("When the approval expires; absent: after 30 days.", max_length=40)
     rule: Literal["request", "extension"] = Field(
         default="request", description="What it approves: the request itself, or its extension."
     )

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from portal.http.context import Changed, Flag, Line, Whole, Wire, example
+from portal.http.context import Changed, Flag, Line, Whole, Wire, example, optional
 from schemas.documents.gpr import Prefer, StartMode
 
 Text = Annotated[str, Field(max_length=200)]
@@ -35,77 +35,60 @@ class Model(Wire):
 class Terms(Wire):
     """Terms of a request; absent fields come from the template, then from the defaults."""
 
-    number_of_gpus: Annotated[Whole, Field(ge=1, le=64)] | None = Field(
-        default=None, alias="numberOfGPUs", description="Least number of GPUs per node.", examples=[8]
+    number_of_gpus: Annotated[Whole, Field(ge=1, le=64)] | None = optional(
+        "Least number of GPUs per node.", alias="numberOfGPUs", examples=[8]
     )
-    number_of_gpu_nodes: Annotated[Whole, Field(ge=1, le=100_000)] | None = Field(
-        default=None, alias="numberOfGPUNodes", description="Whole GPU nodes.", examples=[2]
+    number_of_gpu_nodes: Annotated[Whole, Field(ge=1, le=100_000)] | None = optional(
+        "Whole GPU nodes.", alias="numberOfGPUNodes", examples=[2]
     )
-    memory_per_gpu: Annotated[Whole, Field(ge=0, le=4_194_304)] | None = Field(
-        default=None,
+    memory_per_gpu: Annotated[Whole, Field(ge=0, le=4_194_304)] | None = optional(
+        "Least memory of each GPU in GB; a value above 4096 is taken as MiB; 0: any.",
         alias="memoryPerGPU",
-        description="Least memory of each GPU in GB; a value above 4096 is taken as MiB; 0: any.",
         examples=[80],
     )
-    instance_type: Annotated[Line, Field(max_length=63)] | None = Field(
-        default=None, description="Only this machine type; empty: any.", examples=["a2-highgpu-8g"]
+    instance_type: Annotated[Line, Field(max_length=63)] | None = optional(
+        "Only this machine type; empty: any.", examples=["a2-highgpu-8g"]
     )
-    gpu_shape: Text | Annotated[list[Text], Field(max_length=20)] | None = Field(
-        default=None,
-        description="A shape, or several in order of preference; empty or `any`: any.",
-        examples=["H100-80GB"],
+    gpu_shape: Text | Annotated[list[Text], Field(max_length=20)] | None = optional(
+        "A shape, or several in order of preference; empty or `any`: any.", examples=["H100-80GB"]
     )
-    exit_duration: Span | None = Field(default=None, description="Strict: the nodes are released at its end.")
-    priority: Annotated[Whole, Field(ge=1, le=1_000_000)] | None = Field(
-        default=None,
-        description="Low 1-100, medium 101-200, high 201-300; a higher value is set to 300, and `message` says so.",
+    exit_duration: Span | None = optional("Strict: the nodes are released at its end.")
+    priority: Annotated[Whole, Field(ge=1, le=1_000_000)] | None = optional(
+        "Low 1-100, medium 101-200, high 201-300; a higher value is set to 300, and `message` says so.",
         examples=[101],
     )
-    idle_time_out_duration: Span | Literal[""] | None = Field(
-        default=None, description="Release after this long without use; only if enforced."
+    idle_time_out_duration: Span | Literal[""] | None = optional(
+        "Release after this long without use; only if enforced."
     )
-    enforce_idle_time_out: Flag | None = Field(
-        default=None, description="Absent: true if there is a duration."
+    enforce_idle_time_out: Flag | None = optional("Absent: true if there is a duration.")
+    enable_eviction: Flag | None = optional("May make room for a higher band.")
+    requeue_on_failure: Flag | None = optional("Queue again if its nodes fail.")
+    multi_node: Flag | None = optional("Follows from numberOfGPUNodes; any other value has no effect.")
+    dedicated_nodes: Flag | None = optional("Nodes are never shared between requests; false has no effect.")
+    enable_rdma: Flag | None = optional("Only nodes with RDMA.", alias="enableRDMA")
+    enable_secondary_network: Flag | None = optional("Only nodes with a second pod network.")
+    cluster_name: Annotated[str, Field(max_length=63)] | None = optional(
+        "Only this cluster; empty: any that the workspace spans."
     )
-    enable_eviction: Flag | None = Field(default=None, description="May make room for a higher band.")
-    requeue_on_failure: Flag | None = Field(default=None, description="Queue again if its nodes fail.")
-    multi_node: Flag | None = Field(
-        default=None, description="Follows from numberOfGPUNodes; any other value has no effect."
+    preferred_clusters: Annotated[list[str], Field(max_length=100)] | None = optional(
+        "Only these clusters, in this order of preference."
     )
-    dedicated_nodes: Flag | None = Field(
-        default=None, description="Nodes are never shared between requests; false has no effect."
+    enable_auto_cluster_selection: Flag | None = optional("true: any cluster; then no cluster may be named.")
+    enable_auto_gpu_selection: Flag | None = optional(
+        "true: any shape and machine type; then neither may be named."
     )
-    enable_rdma: Flag | None = Field(default=None, alias="enableRDMA", description="Only nodes with RDMA.")
-    enable_secondary_network: Flag | None = Field(
-        default=None, description="Only nodes with a second pod network."
+    template_name: Annotated[str, Field(max_length=63)] | None = optional(
+        "Template for the fields that are absent here."
     )
-    cluster_name: Annotated[str, Field(max_length=63)] | None = Field(
-        default=None, description="Only this cluster; empty: any that the workspace spans."
+    not_before: Time | None = optional("Earliest wanted start.")
+    start: StartMode | None = optional(
+        "asap | ready (early only when a GPU pod waits) | promised (never before the promise)."
     )
-    preferred_clusters: Annotated[list[str], Field(max_length=100)] | None = Field(
-        default=None, description="Only these clusters, in this order of preference."
+    prefer: Prefer | None = optional(
+        "Which of the fitting pools: earliest start, lowest price, or least memory."
     )
-    enable_auto_cluster_selection: Flag | None = Field(
-        default=None, description="true: any cluster; then no cluster may be named."
-    )
-    enable_auto_gpu_selection: Flag | None = Field(
-        default=None, description="true: any shape and machine type; then neither may be named."
-    )
-    template_name: Annotated[str, Field(max_length=63)] | None = Field(
-        default=None, description="Template for the fields that are absent here."
-    )
-    not_before: Time | None = Field(default=None, description="Earliest wanted start.")
-    start: StartMode | None = Field(
-        default=None,
-        description="asap | ready (early only when a GPU pod waits) | promised (never before the promise).",
-    )
-    prefer: Prefer | None = Field(
-        default=None, description="Which of the fitting pools: earliest start, lowest price, or least memory."
-    )
-    max_wait: Span | None = Field(
-        default=None, description="With prefer: use another pool if the preferred one would take longer."
-    )
-    model: Model | TextLine | None = Field(default=None, description="What will run; a text is its name.")
+    max_wait: Span | None = optional("With prefer: use another pool if the preferred one would take longer.")
+    model: Model | TextLine | None = optional("What will run; a text is its name.")
 
 
 class GprAsk(Terms):
@@ -115,8 +98,8 @@ class GprAsk(Terms):
         default="", description="Display name; the file is named after it.", examples=["gpt-4o-workload"]
     )
     slice_name: str = Field(max_length=63, description="The workspace it is for.", examples=["vision"])
-    name: Annotated[str, Field(max_length=63)] | None = Field(
-        default=None, description="Name of its file; absent: made from gprName and the id."
+    name: Annotated[str, Field(max_length=63)] | None = optional(
+        "Name of its file; absent: made from gprName and the id."
     )
 
 
@@ -130,14 +113,13 @@ class GprEdit(Terms):
     """Changes of a request; absent fields stay. null leaves a field to the template and the defaults."""
 
     gpr_id: str = Field(max_length=200, description="The request's id, or slice/name.")
-    gpr_name: TextLine | None = Field(default=None, description="Display name.")
-    early_release: Annotated[Literal[True], BeforeValidator(_truth)] | None = Field(
-        default=None, description="true ends it now and frees its nodes."
+    gpr_name: TextLine | None = optional("Display name.")
+    early_release: Annotated[Literal[True], BeforeValidator(_truth)] | None = optional(
+        "true ends it now and frees its nodes."
     )
-    extend: Span | None = Field(default=None, description="Total grace wanted beyond its duration.")
-    stopped: Flag | None = Field(
-        default=None,
-        description="true gives the nodes back and keeps the remaining time; false queues it again.",
+    extend: Span | None = optional("Total grace wanted beyond its duration.")
+    stopped: Flag | None = optional(
+        "true gives the nodes back and keeps the remaining time; false queues it again."
     )
 
     @model_validator(mode="after")

@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from portal.http.context import Changed, Wire, example
+from portal.http.context import Changed, Wire, example, optional
 from portal.http.errors import ApiError, bad_parameters, forbidden
 from portal.http.names import checked_name, is_address, listed
 from portal.identity.callers import Caller
@@ -63,10 +63,8 @@ class KeyWish(Wire):
         "another person, who must not be an admin, up to the role Editor. Any other text has no effect.",
     )
     description: str = Field(default="", max_length=500, description="Informational.")
-    workspace_name: str | None = Field(
-        default=None,
-        max_length=253,
-        description="The workspace that the key is for; absent: the whole project.",
+    workspace_name: str | None = optional(
+        "The workspace that the key is for; absent: the whole project.", max_length=253
     )
 
 
@@ -93,10 +91,8 @@ class KeyNamed(Wire):
 
     model_config = example({"name": "vision-pipeline"})
 
-    name: str | None = Field(default=None, min_length=1, max_length=253, description="Its name.")
-    api_key: str | None = Field(
-        default=None, min_length=1, max_length=256, description="Its text.", repr=False
-    )
+    name: str | None = optional("Its name.", min_length=1, max_length=253)
+    api_key: str | None = optional("Its text.", min_length=1, max_length=256, repr=False)
 
 
 class KeyRevoked(Wire):

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, Field, ValidationError
 
-from portal.http.context import Changed, Flag, Whole, Wire, example
+from portal.http.context import Changed, Flag, Whole, Wire, example, optional
 from portal.http.durations import checked_duration
 from portal.http.errors import bad_parameters
 from schemas.documents.project import ProjectSpec
@@ -103,37 +103,23 @@ class PolicyWish(Wire):
         {"priorityRange": "medium", "maxGPRs": 3, "maxExitDurationPerGPR": "1W", "maxGpuPerGpr": 16}
     )
 
-    priority_range: Range | None = Field(
-        default=None,
+    priority_range: Range | None = optional(
+        "low, medium or high.",
         alias="priorityRange",
         validation_alias=AliasChoices("priorityRange", "PriorityRange"),
-        description="low, medium or high.",
     )
-    max_gprs: Whole | None = Field(
-        default=None, alias="maxGPRs", ge=0, le=1000, description="Requests in the queue."
-    )
-    max_exit_duration_per_gpr: str | None = Field(
-        default=None,
+    max_gprs: Whole | None = optional("Requests in the queue.", alias="maxGPRs", ge=0, le=1000)
+    max_exit_duration_per_gpr: str | None = optional(
+        'Longest duration: "1W" weeks, "2M" months of 30 days, or a duration like 0d6h0m.',
         alias="maxExitDurationPerGPR",
         max_length=40,
-        description='Longest duration: "1W" weeks, "2M" months of 30 days, or a duration like 0d6h0m.',
     )
-    requeue_on_failure: Flag | None = Field(
-        default=None, description="Decided by requests and templates; another value is refused."
-    )
-    enable_auto_eviction: Flag | None = Field(
-        default=None, description="Decided by the project; another value is refused."
-    )
-    enforce_idle_time_out: Flag | None = Field(
-        default=None, description="Decided by the project; another value is refused."
-    )
-    gpu_shapes: Shapes | None = Field(
-        default=None, description="Shapes that requests may ask for; empty: all."
-    )
-    max_gpu_per_gpr: Whole | None = Field(
-        default=None, ge=0, le=1_000_000, description="GPUs of one request."
-    )
-    max_memory_per_gpr: Whole | None = Field(default=None, ge=0, le=4_194_304, description="Most GB per GPU.")
+    requeue_on_failure: Flag | None = optional("Decided by requests and templates; another value is refused.")
+    enable_auto_eviction: Flag | None = optional("Decided by the project; another value is refused.")
+    enforce_idle_time_out: Flag | None = optional("Decided by the project; another value is refused.")
+    gpu_shapes: Shapes | None = optional("Shapes that requests may ask for; empty: all.")
+    max_gpu_per_gpr: Whole | None = optional("GPUs of one request.", ge=0, le=1_000_000)
+    max_memory_per_gpr: Whole | None = optional("Most GB per GPU.", ge=0, le=4_194_304)
 
 
 class PolicyChanged(Wire):

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
-from portal.http.context import Changed, Flag, Line, Whole, Wire, example
+from portal.http.context import Changed, Flag, Line, Whole, Wire, example, optional
 from portal.http.durations import checked_duration
 from portal.http.errors import ApiError, bad_parameters
 from portal.http.names import listed
@@ -29,62 +29,44 @@ TextLine = Annotated[Line, Field(max_length=200)]
 class TemplateFields(Wire):
     """The fields of a template; absent ones are left to requests, or in a change kept."""
 
-    cluster_name: Text | None = Field(
-        default=None, description='The cluster; "" or absent: any of the workspace\'s.', examples=["east"]
+    cluster_name: Text | None = optional(
+        'The cluster; "" or absent: any of the workspace\'s.', examples=["east"]
     )
-    preferred_clusters: Annotated[tuple[Text, ...], Field(max_length=100)] | None = Field(
-        default=None,
-        description="Several, in order of preference; `clusterName`, if given, is the first of them.",
+    preferred_clusters: Annotated[tuple[Text, ...], Field(max_length=100)] | None = optional(
+        "Several, in order of preference; `clusterName`, if given, is the first of them."
     )
-    number_of_gpus: Whole | None = Field(
-        default=None, alias="numberOfGPUs", ge=1, le=64, description="Per node.", examples=[8]
+    number_of_gpus: Whole | None = optional("Per node.", alias="numberOfGPUs", ge=1, le=64, examples=[8])
+    number_of_gpu_nodes: Whole | None = optional(
+        "Whole nodes.", alias="numberOfGPUNodes", ge=1, le=100_000, examples=[2]
     )
-    number_of_gpu_nodes: Whole | None = Field(
-        default=None, alias="numberOfGPUNodes", ge=1, le=100_000, description="Whole nodes.", examples=[2]
-    )
-    memory_per_gpu: Whole | None = Field(
-        default=None,
+    memory_per_gpu: Whole | None = optional(
+        "Least memory of each GPU in GB; a value above 4096 is taken as MiB; 0: any.",
         alias="memoryPerGPU",
         ge=0,
         le=4_194_304,
-        description="Least memory of each GPU in GB; a value above 4096 is taken as MiB; 0: any.",
         examples=[80],
     )
-    gpu_shape: Text | None = Field(
-        default=None, description='The GPU\'s shape; "" or "any": any.', examples=["H100-80GB"]
+    gpu_shape: Text | None = optional('The GPU\'s shape; "" or "any": any.', examples=["H100-80GB"])
+    gpu_shapes: Annotated[tuple[Text, ...], Field(max_length=20)] | None = optional(
+        "Several, in order of preference; `gpuShape` is the first of them."
     )
-    gpu_shapes: Annotated[tuple[Text, ...], Field(max_length=20)] | None = Field(
-        default=None, description="Several, in order of preference; `gpuShape` is the first of them."
+    instance_type: TextLine | None = optional('Machine type; "": any.', examples=["p5.48xlarge"])
+    exit_duration: Text | None = optional("How long; the end is strict.", examples=["0d6h0m", "6h"])
+    priority: Whole | None = optional("1 to 300, higher first.", ge=1, le=300, examples=[150])
+    gpu_sharing_mode: Text | None = optional("`dedicated` or `mig:<profile>`.")
+    enforce_idle_time_out: Flag | None = optional(
+        "Whether idle nodes are released; needs `idleTimeOutDuration`."
     )
-    instance_type: TextLine | None = Field(
-        default=None, description='Machine type; "": any.', examples=["p5.48xlarge"]
+    idle_time_out_duration: Text | None = optional(
+        "Release after this long without use.", examples=["0d0h30m"]
     )
-    exit_duration: Text | None = Field(
-        default=None, description="How long; the end is strict.", examples=["0d6h0m", "6h"]
+    enable_eviction: Flag | None = optional("Whether it may make room for more urgent requests.")
+    requeue_on_failure: Flag | None = optional("Whether it is queued again if its nodes fail.")
+    enable_auto_gpu_selection: Flag | None = optional(
+        "true: any shape and machine type; then neither may be named."
     )
-    priority: Whole | None = Field(
-        default=None, ge=1, le=300, description="1 to 300, higher first.", examples=[150]
-    )
-    gpu_sharing_mode: Text | None = Field(default=None, description="`dedicated` or `mig:<profile>`.")
-    enforce_idle_time_out: Flag | None = Field(
-        default=None, description="Whether idle nodes are released; needs `idleTimeOutDuration`."
-    )
-    idle_time_out_duration: Text | None = Field(
-        default=None, description="Release after this long without use.", examples=["0d0h30m"]
-    )
-    enable_eviction: Flag | None = Field(
-        default=None, description="Whether it may make room for more urgent requests."
-    )
-    requeue_on_failure: Flag | None = Field(
-        default=None, description="Whether it is queued again if its nodes fail."
-    )
-    enable_auto_gpu_selection: Flag | None = Field(
-        default=None, description="true: any shape and machine type; then neither may be named."
-    )
-    enable_rdma: Flag | None = Field(default=None, alias="enableRDMA", description="Only nodes with RDMA.")
-    enable_secondary_network: Flag | None = Field(
-        default=None, description="Only nodes with a second network for pods."
-    )
+    enable_rdma: Flag | None = optional("Only nodes with RDMA.", alias="enableRDMA")
+    enable_secondary_network: Flag | None = optional("Only nodes with a second network for pods.")
 
 
 EXAMPLE: dict[str, Any] = {

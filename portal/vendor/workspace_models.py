@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from portal.http.context import Changed, Whole, Wire, example
+from portal.http.context import Changed, Whole, Wire, example, optional
 from portal.identity.callers import Caller
 from portal.views.view import View
 from reconciler.model.statuses import live
@@ -64,18 +64,11 @@ class WorkspaceWish(Wire):
     )
     description: str = Field(default="", max_length=500, description="What it is for.")
     members: Mails = Field(default=(), description="Addresses of the other members.")
-    quota_gpus: Whole | None = Field(
-        default=None,
-        ge=0,
-        le=1_000_000,
-        alias="quotaGPUs",
-        description="GPUs of one request without approval.",
+    quota_gpus: Whole | None = optional(
+        "GPUs of one request without approval.", ge=0, le=1_000_000, alias="quotaGPUs"
     )
-    max_clusters: Whole | None = Field(
-        default=None,
-        ge=1,
-        le=MOST_CLUSTERS,
-        description="Refuses this call if it names more clusters; not stored.",
+    max_clusters: Whole | None = optional(
+        "Refuses this call if it names more clusters; not stored.", ge=1, le=MOST_CLUSTERS
     )
 
 
@@ -85,28 +78,19 @@ class WorkspaceEdit(Wire):
     model_config = example({"workspaceName": "llm-gpt-4o", "clusters": ["east", "north"]})
 
     workspace_name: str = Field(min_length=1, max_length=253, description="Its name.")
-    clusters: Annotated[Names, Field(min_length=1)] | None = Field(
-        default=None, description="The complete new list of its clusters."
+    clusters: Annotated[Names, Field(min_length=1)] | None = optional(
+        "The complete new list of its clusters."
     )
-    namespaces: Annotated[Names, Field(min_length=1)] | None = Field(
-        default=None,
-        description="The complete new list of its namespaces; a removed one is deleted with its content.",
+    namespaces: Annotated[Names, Field(min_length=1)] | None = optional(
+        "The complete new list of its namespaces; a removed one is deleted with its content."
     )
-    description: str | None = Field(
-        default=None, max_length=500, description="What it is for; owners may change it."
+    description: str | None = optional("What it is for; owners may change it.", max_length=500)
+    members: Annotated[Mails, Field(min_length=1)] | None = optional(
+        "Addresses of all members; owners may change them."
     )
-    members: Annotated[Mails, Field(min_length=1)] | None = Field(
-        default=None, description="Addresses of all members; owners may change them."
-    )
-    owners: Mails | None = Field(
-        default=None, description="Addresses of all owners, who may change its members."
-    )
-    quota_gpus: Whole | None = Field(
-        default=None,
-        ge=0,
-        le=1_000_000,
-        alias="quotaGPUs",
-        description="GPUs of one request without approval.",
+    owners: Mails | None = optional("Addresses of all owners, who may change its members.")
+    quota_gpus: Whole | None = optional(
+        "GPUs of one request without approval.", ge=0, le=1_000_000, alias="quotaGPUs"
     )
 
 

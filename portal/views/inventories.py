@@ -13,7 +13,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from portal.http.context import Wire
+from portal.http.context import Wire, optional
 from portal.identity.callers import Caller
 from portal.views.view import View
 from reconciler.model.facts import NodeKey
@@ -71,7 +71,7 @@ class Inventory(Wire):
     gpu_count: int
     available_gpus: int = Field(alias="availableGPUs", description="All GPUs of a free node, else 0.")
     gpu_temp_threshold: float | None = Field(description="°C at which a GPU is too hot.")
-    gpu_power_threshold: float | None = Field(default=None, description="Always null: power is not judged.")
+    gpu_power_threshold: float | None = optional("Always null: power is not judged.")
     cloud_provider: str = Field(default="", description="Always empty: no manifest names it.")
     region: str = Field(default="", description="Always empty: no manifest names it.")
     cloud: str = Field(default="", description="Always empty: no manifest names it.")
