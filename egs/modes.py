@@ -23,21 +23,10 @@ from egs.commands.errors import Said, not_allowed, wrong_use
 
 OWN_CONTEXT = frozenset({"diff", "install", "uninstall", "kubeconfig", "kubeconfig-token", "login"})
 """Commands with their own --context; the one that chooses a server comes before the command."""
-_LOCAL = frozenset(
-    {
-        "check-pr",
-        "context",
-        "demo",
-        "init",
-        "install",
-        "kubeconfig-token",
-        "login",
-        "logout",
-        "simulate",
-        "uninstall",
-        "validate",
-    }
-)
+_LOCAL = frozenset({
+    "check-pr", "context", "demo", "init", "install", "kubeconfig-token", "login", "logout", "simulate",
+    "uninstall", "validate",
+})  # fmt: skip
 """Commands for the caller's own files, clusters and contexts; they never ask a server."""
 _REPOSITORY_WORDS = ("--repo", "--instance")
 _HELP = frozenset({"-h", "--help", "--version"})

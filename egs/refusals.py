@@ -94,12 +94,7 @@ def refusal(answer: Answer, address: str) -> EgsApplicationException:
 def login_refusal(answer: Answer, address: str) -> EgsApplicationException:
     """The exception for a failed login; without a key, status and text decide."""
     found = refusal(answer, address)
-    more: dict[str, Any] = {
-        "status": found.status,
-        "key": found.key,
-        "request_id": found.request_id,
-        "data": found.data,
-    }
+    more: dict[str, Any] = {name: getattr(found, name) for name in ("status", "key", "request_id", "data")}
     if answer.status not in {400, 401, 403, 422, 429}:
         return ServerUnreachable(address, f"no EGS server answers at {address}: {found.message}", **more)
     if found.key in BY_KEY or answer.status not in {400, 401}:

@@ -131,27 +131,13 @@ def _is_session(value: Any) -> bool:
 
 
 TEN = (
-    "request_name",
-    "workspace_name",
-    "cluster_name",
-    "node_count",
-    "gpu_per_node_count",
-    "memory_per_gpu",
-    "instance_type",
-    "gpu_shape",
-    "exit_duration",
-    "priority",
-)
+    "request_name", "workspace_name", "cluster_name", "node_count", "gpu_per_node_count", "memory_per_gpu",
+    "instance_type", "gpu_shape", "exit_duration", "priority",
+)  # fmt: skip
 SESSION = "authenticated_session"
 SHORT = (*TEN, SESSION)
-LONG = (
-    *TEN,
-    "idle_timeout_duration",
-    "enforce_idle_timeout",
-    "enable_eviction",
-    "requeue_on_failure",
-    SESSION,
-)
+FOUR = ("idle_timeout_duration", "enforce_idle_timeout", "enable_eviction", "requeue_on_failure")
+LONG = (*TEN, *FOUR, SESSION)
 TRIES = 3
 """How often a release retries while the request gets or loses its nodes between two calls."""
 NEEDED = ("request_name", "workspace_name", "node_count", "gpu_per_node_count", "exit_duration")

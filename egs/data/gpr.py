@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from egs.data.records import Record, one, record, wire
+from egs.data.records import Record, one, record, same_as, wire
 
 NO_TIME, NO_SPAN = "0h0m0s", "0d0h0m"
 _MEASURED = re.compile(r"([0-9]+)h([0-9]{1,2})m0s")
@@ -112,20 +112,9 @@ class GpuRequestData(Record):
     spec_digest: str = wire(default="", repr=False)
     """The version that an approval is bound to."""
 
-    @property
-    def gpr_id(self) -> str:
-        """The same as `request_id`."""
-        return self.request_id
-
-    @property
-    def slice_name(self) -> str:
-        """The same as `workspace_name`."""
-        return self.workspace_name
-
-    @property
-    def number_of_gp_us(self) -> int:
-        """The same as `number_of_gpus`."""
-        return self.number_of_gpus
+    gpr_id = same_as("request_id")
+    slice_name = same_as("workspace_name")
+    number_of_gp_us = same_as("number_of_gpus")
 
     @property
     def cost(self) -> str:

@@ -1,4 +1,4 @@
-"""Which names are allowed, and what to suggest instead. Pure.
+"""Names in requests: which are allowed, and what to suggest instead. Pure.
 
 The vendor allows more: dots, upper case, up to 253 characters. Here a name is a folder, a file and a Kubernetes
 label at once. Held by tests/portal/http/test_names.py.
@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import Any
 
+from fastapi import Query
 from pydantic import TypeAdapter, ValidationError
 
 from portal.http.errors import bad_parameters
@@ -55,6 +57,16 @@ def is_address(text: str) -> bool:
     except ValidationError:
         return False
     return "\n" not in text
+
+
+def name_query(alias: str, what: str, example: str) -> Any:
+    """A query parameter that names what a path is about."""
+    return Query(alias=alias, min_length=1, max_length=253, description=what, examples=[example])
+
+
+def name_query_or_body(alias: str, what: str) -> Any:
+    """The same, if the body may name it instead."""
+    return Query(alias=alias, max_length=253, description=what)
 
 
 def listed(names: Iterable[str]) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 
 from portal.http.context import Asking, Envelope, Looking, Of, Page, changed, ok
 from portal.http.errors import bad_parameters, conflict, not_found
+from portal.http.names import name_query, name_query_or_body
 from portal.http.paging import Portioned, portion
 from portal.identity.callers import Caller
 from portal.identity.rights import check_admin, seen_slice
@@ -29,16 +30,8 @@ from schemas.rules.view import binding_path
 
 router = APIRouter(prefix="/gpr-template-binding", tags=["templates"])
 
-Name = Annotated[
-    str,
-    Query(
-        alias="bindingName", min_length=1, max_length=253, description="The workspace.", examples=["vision"]
-    ),
-]
-AnyName = Annotated[
-    str | None,
-    Query(alias="bindingName", max_length=253, description="The workspace, if no body names it."),
-]
+Name = Annotated[str, name_query("bindingName", "The workspace.", "vision")]
+AnyName = Annotated[str | None, name_query_or_body("bindingName", "The workspace, if no body names it.")]
 
 
 @router.post(

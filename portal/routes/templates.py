@@ -5,11 +5,11 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 
 from portal.http.context import Asking, Envelope, Looking, Of, Page, changed, ok
 from portal.http.errors import ApiError, bad_parameters, conflict, not_found
-from portal.http.names import checked_name
+from portal.http.names import checked_name, name_query, name_query_or_body
 from portal.http.paging import Portioned, portion
 from portal.identity.callers import Caller
 from portal.identity.rights import check_admin
@@ -33,16 +33,8 @@ from schemas.rules.view import template_path
 
 router = APIRouter(prefix="/gpr-template", tags=["templates"])
 
-Name = Annotated[
-    str,
-    Query(
-        alias="gprTemplateName", min_length=1, max_length=253, description="The template.", examples=["small"]
-    ),
-]
-AnyName = Annotated[
-    str | None,
-    Query(alias="gprTemplateName", max_length=253, description="The template, if no body names it."),
-]
+Name = Annotated[str, name_query("gprTemplateName", "The template.", "small")]
+AnyName = Annotated[str | None, name_query_or_body("gprTemplateName", "The template, if no body names it.")]
 
 
 @router.post("", summary="Make a template", responses=refusals(*NAMED, "GprTemplateAlreadyExists"))

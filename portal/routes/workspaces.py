@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 
 from portal.http.context import Asking, Envelope, Looking, Of, changed, ok
 from portal.http.errors import bad_parameters, forbidden
+from portal.http.names import name_query, name_query_or_body
 from portal.identity.callers import Caller
 from portal.identity.rights import check_admin, check_owner, seen_slice
 from portal.openapi.refusals import NAMED, IdempotencyKey, refusals
@@ -27,16 +28,8 @@ from portal.writes.write_request import Changes, Landed, Tree, WriteRequest
 
 router = APIRouter(prefix="/slice-workspace", tags=["workspaces"])
 
-Name = Annotated[
-    str,
-    Query(
-        alias="workspaceName", min_length=1, max_length=253, description="The workspace.", examples=["vision"]
-    ),
-]
-AnyName = Annotated[
-    str | None,
-    Query(alias="workspaceName", max_length=253, description="The workspace, if no body names it."),
-]
+Name = Annotated[str, name_query("workspaceName", "The workspace.", "vision")]
+AnyName = Annotated[str | None, name_query_or_body("workspaceName", "The workspace, if no body names it.")]
 
 
 @router.post("", summary="Make or request a workspace", responses=refusals(*NAMED, "WorkspaceAlreadyExists"))

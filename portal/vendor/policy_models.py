@@ -222,32 +222,26 @@ _WIRE = {
 """Fields of limits by their names in the API."""
 
 
+_ELSEWHERE = {
+    "requeueOnFailure": "each request and template sets spec.requeueOnFailure, which is true by default",
+    "enableAutoEviction": "set spec.scheduling.preemption of project.yaml for everyone, and spec.preemptible of each "
+    "request",
+    "enforceIdleTimeOut": "set spec.scheduling.idle.maxTimeout of project.yaml for everyone, and spec.idleTimeout of "
+    "each request",
+}
+"""What to change instead."""
+
+
 def _check_decided_elsewhere(asked: PolicyWish, project: ProjectSpec) -> None:
     scheduling = project.scheduling
     there = [
-        (
-            "requeueOnFailure",
-            asked.requeue_on_failure,
-            True,
-            "each request and template sets spec.requeueOnFailure, which is true by default",
-        ),
-        (
-            "enableAutoEviction",
-            asked.enable_auto_eviction,
-            scheduling.preemption is not None,
-            "set spec.scheduling.preemption of project.yaml for everyone, and spec.preemptible of each request",
-        ),
-        (
-            "enforceIdleTimeOut",
-            asked.enforce_idle_time_out,
-            scheduling.idle.max_timeout is not None,
-            "set spec.scheduling.idle.maxTimeout of project.yaml for everyone, and spec.idleTimeout of each "
-            "request",
-        ),
+        ("requeueOnFailure", asked.requeue_on_failure, True),
+        ("enableAutoEviction", asked.enable_auto_eviction, scheduling.preemption is not None),
+        ("enforceIdleTimeOut", asked.enforce_idle_time_out, scheduling.idle.max_timeout is not None),
     ]
     wrong = [
-        f"{field}: it is {str(is_so).lower()} and cannot be changed here; {who}"
-        for field, said, is_so, who in there
+        f"{field}: it is {str(is_so).lower()} and cannot be changed here; {_ELSEWHERE[field]}"
+        for field, said, is_so in there
         if said not in (None, is_so)
     ]
     if wrong:
