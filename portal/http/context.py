@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, Protocol, TypeVar
 
 from fastapi import Depends, Request
 from pydantic import AfterValidator, ConfigDict, Field, Strict
@@ -23,9 +23,6 @@ from portal.writes.write_request import Landed, Writer
 from reconciler.store.store_port import Store
 from schemas.documents.base import Editable
 from schemas.reading.units import LINE_PATTERN
-
-if TYPE_CHECKING:  # it imports this module
-    from portal.views.reader import Reader
 
 Data = TypeVar("Data")
 
@@ -131,11 +128,38 @@ class HealthOut(Wire):
     message: str
 
 
+class Reads(Protocol):
+    """The newest view; `portal.views.reader` keeps it so."""
+
+    def view(self) -> View:
+        """ApiError 503 before the first read of the repository, and when the last read is too old."""
+
+    @property
+    def age_s(self) -> float:
+        """Seconds since the remote last answered: the age of every answer."""
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the process is shutting down, so that streams must end."""
+
+    async def newer(self, than: View, within_s: float) -> View:
+        """The next view after that one, or the same one if none came in time."""
+
+    async def asked(self) -> View:
+        """The newest view after fetching now; unchanged if the remote does not answer."""
+
+    def ready(self) -> HealthOut:
+        """Whether the portal can answer, and why not."""
+
+    def wake(self) -> None:
+        """Fetch from the remote now."""
+
+
 @dataclass(frozen=True)
 class Parts:
     """The parts of a process; `app.state.parts`."""
 
-    reads: Reader
+    reads: Reads
     writer: Writer
     logins: Logins
     """Identifies callers. Only probes and logins need none."""

@@ -18,20 +18,17 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import Request
 from fastapi.responses import StreamingResponse
 from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive, Scope, Send
 
-from portal.http.context import Parts
+from portal.http.context import Parts, Reads
 from portal.http.errors import ApiError, too_often, unavailable
 from portal.identity.callers import Caller
 from portal.views.view import View
-
-if TYPE_CHECKING:
-    from portal.views.reader import Reader
 
 KEEP_ALIVE_S = 15.0
 MOST_STREAMS = 1000
@@ -137,7 +134,7 @@ def _sent(told: StreamEvent, id_: str) -> bytes:
     return f"id: {id_}\nevent: {told.event}\n{lines}\n".encode()
 
 
-async def heard(reads: Reader, tell: Tell, last: str) -> AsyncIterator[bytes]:
+async def heard(reads: Reads, tell: Tell, last: str) -> AsyncIterator[bytes]:
     """The stream's bytes; `last` is the status commit that the client already has, if any."""
     view, listener = reads.view(), _Listener()
 
