@@ -53,27 +53,31 @@ class DocumentCache:
 
     def put_many(self, documents: Mapping[str, bytes]) -> None:
         """Stores documents, all or none."""
-        rows = [(self._version, oid, _marked(oid, content)) for oid, content in documents.items()]
+        # In the order of the key, which spares SQLite half of its work.
+        rows = [(self._version, oid, _marked(oid, content)) for oid, content in sorted(documents.items())]
         with self._guarded(), self._database:
             self._database.executemany("INSERT OR REPLACE INTO documents VALUES (?, ?, ?)", rows)
 
     def retain(self, live: Iterable[str]) -> None:
         """Removes documents whose blobs are not among the live ones. O(entries)."""
         with self._guarded(), self._database:
-            dead = {oid for (oid,) in self._database.execute("SELECT oid FROM documents")}.difference(live)
-            self._database.executemany(
-                "DELETE FROM documents WHERE oid = ?", ((oid,) for oid in sorted(dead))
-            )
+            query = "SELECT oid FROM documents WHERE version = ?"
+            known = {oid for (oid,) in self._database.execute(query, (self._version,))}
+            self._delete(sorted(known.difference(live)))
 
     def drop(self, oids: Iterable[str]) -> None:
         """Removes these documents."""
-        rows = [(oid,) for oid in oids]
         with self._guarded(), self._database:
-            self._database.executemany("DELETE FROM documents WHERE oid = ?", rows)
+            self._delete(sorted(oids))
 
     def close(self) -> None:
         """Writes and closes the file."""
         self._database.close()
+
+    def _delete(self, oids: Iterable[str]) -> None:
+        # By the whole key: without its version each row would be searched for in all of the table.
+        rows = ((self._version, oid) for oid in oids)
+        self._database.executemany("DELETE FROM documents WHERE version = ? AND oid = ?", rows)
 
     def _open(self) -> sqlite3.Connection:
         if self._path is not None:

@@ -52,6 +52,24 @@ def test_only_live_documents_are_retained(path):
 
 
 @pytest.mark.parametrize(
+    "remove",
+    [lambda cache, dead: cache.drop(dead), lambda cache, dead: cache.retain(DOCUMENTS.keys() - set(dead))],
+    ids=["dropped", "not retained"],
+)
+def test_the_work_of_a_removal_is_in_proportion_to_what_is_removed(remove):
+    cache, work = DocumentCache(None, "v1"), [0]
+    cache.put_many(DOCUMENTS)
+
+    def counted():
+        work[0] += 1
+
+    cache._database.set_progress_handler(counted, 1)
+    remove(cache, list(DOCUMENTS)[:400])
+    assert len(cache.get_many(DOCUMENTS)) == len(DOCUMENTS) - 400
+    assert work[0] < 100 * len(DOCUMENTS)  # a look at all of the table for each would be 400 times that
+
+
+@pytest.mark.parametrize(
     "harm", [b"", b"not a database at all " * 100, b"SQLite format 3\0" + b"\xff" * 5000]
 )
 def test_a_broken_file_is_made_anew(tmp_path, harm):
