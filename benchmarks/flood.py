@@ -166,7 +166,7 @@ def main() -> None:
     options.add_argument("--plain", action="store_true", help="without the compiled engine")
     given = options.parse_args()
     logging.disable(logging.WARNING)
-    large_fleet.NODES, large_fleet.PER_SLICE = given.nodes, -(-given.requests // given.slices)
+    large_fleet.NODES, large_fleet.PER_SLICE = given.nodes, max(1, -(-given.requests // given.slices))
     if given.plain:
         cache.is_installed = lambda: False
     else:

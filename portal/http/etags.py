@@ -16,7 +16,6 @@ REQUEST: dict[str, Any] = {"estimated_wait_time": True, "status": {"cost"}}
 """Ticking values of a request: its remaining wait, and its cost so far."""
 WORKLOAD: dict[str, Any] = {"idle_seconds": True, "elapsed_seconds": True, "cost": True, "gpu_hours": True}
 QUEUE_ROW: dict[str, Any] = {"estimated_wait_seconds": True}
-PLAN: dict[str, Any] = {"now": True, "requests": {"__all__": {"estimatedWaitSeconds"}}}
 
 
 @dataclass(slots=True)

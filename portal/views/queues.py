@@ -11,15 +11,14 @@ from datetime import datetime
 from typing import Any
 
 from portal.identity.callers import Caller
-from portal.identity.redaction import Redactor
 from portal.views.view import View
 from reconciler.model.request_files import read_filings
 from reconciler.queries import tables
-from reconciler.queries.schedule import Schedule, full_plan, refusal_json, schedule, unread_refusal
+from reconciler.queries.schedule import Schedule, full_plan, schedule, unread_refusal
 from reconciler.queries.tables import Line
 from scheduler.plan import plan
 from scheduler.snapshot import Plan, Refusal
-from schemas.reading.units import parse_instant, wire
+from schemas.reading.units import parse_instant
 
 Row = dict[str, Any]
 
@@ -69,27 +68,8 @@ def full_plan_of(view: View) -> Plan:
     return full_plan(state.facts.requests, state.snapshot, state.wanted, view.once_planned(plan_of))
 
 
-def plan_json(view: View, caller: Caller, now: datetime) -> dict[str, Any]:
-    """The answer of `egs plan -o json`, without other workspaces' requests."""
-    found, ids, redactor = view.once(schedule_of), view.facts.requests, Redactor(caller, view)
-    rows = (row for row in found.rows if caller.may_see(row.key.partition("/")[0]))
-    refused = (one for one in found.refused if caller.may_see(one.key.partition("/")[0]))
-    return {
-        "now": wire(now),
-        "commit": view.main,
-        "requests": [{"gprId": ids[row.key].uid, **row.json(now)} for row in rows],
-        "refused": [{"gprId": _id(view, one.key), **redactor.strings(refusal_json(one))} for one in refused],
-    }
-
-
 def _unread(view: View) -> Iterator[Refusal]:
     """Files that are not valid requests and have no record."""
     for key, filed in sorted(read_filings(view.wanted.filed)):
         if filed.spec is None and key not in view.facts.requests:
             yield unread_refusal(key, filed, None, view.wanted, view.problems)
-
-
-def _id(view: View, key: str) -> str | None:
-    """Its id; a request that was never accepted has none."""
-    status = view.facts.requests.get(key)
-    return None if status is None else status.uid
