@@ -13,14 +13,14 @@ from typing import Any
 from pydantic import BaseModel
 
 from reconciler.model.memo import Memo
+from reconciler.status.record_text import plain_data, record_text, without_empty
 from schemas.documents.base import API_VERSION, Document
-from schemas.reading.strict_yaml import FORBIDDEN
 from schemas.reading.yaml_text import dump
 
 
 def document(content: Document) -> bytes:
     """One document, without empty fields."""
-    return dump(without_empty(_plain_data(content))).encode()
+    return record_text(content).encode()
 
 
 def plain(kind: str, content: dict[str, Any]) -> bytes:
@@ -28,19 +28,9 @@ def plain(kind: str, content: dict[str, Any]) -> bytes:
     return dump(without_empty({"apiVersion": API_VERSION, "kind": kind, **content})).encode()
 
 
-def without_empty(content: Any) -> Any:
-    """Without empty lists, maps and texts; characters that our own reader refuses are replaced."""
-    if isinstance(content, dict):
-        pairs = {k: without_empty(v) for k, v in content.items()}
-        return {k: v for k, v in pairs.items() if v not in ([], {}, "")}
-    if isinstance(content, list):
-        return [without_empty(v) for v in content]
-    return FORBIDDEN.sub("\ufffd", content) if isinstance(content, str) else content
-
-
 def row(content: BaseModel | dict[str, Any]) -> str:
     """An item of a top-level list, as lines."""
-    pairs = _plain_data(content) if isinstance(content, BaseModel) else content
+    pairs = plain_data(content) if isinstance(content, BaseModel) else content
     return dump({"": [without_empty(pairs)]}).partition("\n")[2]
 
 
@@ -48,10 +38,6 @@ def with_rows(begin: bytes, name: str, rows: Iterable[str], end: str = "") -> by
     """A document with this list after its other fields; an empty list is left out."""
     text = "".join(rows)
     return begin + (f"{name}:\n{text}" if text else "").encode() + end.encode()
-
-
-def _plain_data(content: BaseModel) -> dict[str, Any]:
-    return content.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,8 @@ from datetime import datetime, timedelta
 
 from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import Wanted
+from reconciler.status.record_text import without_empty
 from reconciler.status.render import event_rows
-from reconciler.status.yaml_rows import without_empty
 from reconciler.telling.quiet_hours import free_from
 from reconciler.telling.routing import Way, Ways, grouped, is_own, names
 from schemas.reading.units import counted

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from decimal import Decimal
 from functools import lru_cache
 from math import isfinite
@@ -27,41 +26,52 @@ _SIMPLE_KEY = 200
 
 def dump(data: Any) -> str:
     """One document as text, with a final line break."""
-    lines = _block(data, "") if isinstance(data, dict | list | tuple) and data else [_scalar(data)]
-    return "\n".join(lines) + "\n"
+    lines: list[str] = []
+    if isinstance(data, dict | list | tuple) and data:
+        add_block(lines, data, "", "")
+    else:
+        lines.append(scalar_text(data))
+    lines.append("")
+    return "\n".join(lines)
 
 
-def _block(data: Any, indent: str) -> Iterator[str]:
-    """The lines of a non-empty mapping or list."""
+def add_block(lines: list[str], data: Any, begin: str, indent: str) -> None:
+    """Adds the lines of a non-empty mapping or list; the first one begins with `begin`, the others with `indent`.
+
+    A flood of requests writes a million values, so this calls as little as possible.
+    """
     deeper = f"{indent}  "
     if isinstance(data, dict):
         for key, value in data.items():
-            head = _head(key, indent)
-            if isinstance(value, dict | list | tuple) and value:
-                yield head
-                yield from _block(value, deeper)
+            head = _head(key, begin, indent)
+            if isinstance(value, str):
+                lines.append(f"{head} {string_text(value)}")
+            elif isinstance(value, dict | list | tuple) and value:
+                lines.append(head)
+                add_block(lines, value, deeper, deeper)
             else:
-                yield f"{head} {_scalar(value)}"
+                lines.append(f"{head} {scalar_text(value)}")
+            begin = indent
         return
     for item in data:
         if isinstance(item, dict | list | tuple) and item:
-            lines = _block(item, deeper)
-            yield f"{indent}- {next(lines)[len(deeper) :]}"
-            yield from lines
+            add_block(lines, item, f"{begin}- ", deeper)
         else:
-            yield f"{indent}- {_scalar(item)}"
+            lines.append(f"{begin}- {scalar_text(item)}")
+        begin = indent
 
 
-def _head(key: Any, indent: str) -> str:
+def _head(key: Any, begin: str, indent: str) -> str:
     if not isinstance(key, str):
         raise TypeError(f"keys are text, this is {key!r}")
-    text = _text(key)
-    return f"{indent}{text}:" if len(text) <= _SIMPLE_KEY else f"{indent}? {text}\n{indent}:"
+    text = string_text(key)
+    return f"{begin}{text}:" if len(text) <= _SIMPLE_KEY else f"{begin}? {text}\n{indent}:"
 
 
-def _scalar(value: Any) -> str:
+def scalar_text(value: Any) -> str:
+    """A value on one line: no list or mapping, unless it is empty."""
     if isinstance(value, str):
-        return _text(value)
+        return string_text(value)
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -78,7 +88,8 @@ def _scalar(value: Any) -> str:
 
 
 @lru_cache(maxsize=8192)
-def _text(text: str) -> str:
+def string_text(text: str) -> str:
+    """Quoted if necessary."""
     if _PLAIN.fullmatch(text):
         try:
             if classify(text) == text:
