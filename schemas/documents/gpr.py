@@ -33,6 +33,8 @@ OUTSIDE_DIGEST = (
 )
 """Fields that an approval does not bind; a priority above the slice's limit is bound all the same."""
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
 _CAME_LATER = (("prefer", "earliest"), ("maxWait", None))
 """Newer fields that are left out of the digest at their default, so that older approvals stay valid."""
 
@@ -215,15 +217,18 @@ class RequestSpec(Model):
 
     def digest(self, max_priority: int) -> str:
         """What an approval is bound to: `sha256:` over the canonical JSON of the spec without `OUTSIDE_DIGEST`."""
-        bound: dict[str, Any] = {
-            key: value
-            for key, value in self.model_dump(mode="json", by_alias=True).items()
-            if key not in OUTSIDE_DIGEST and (key, value) not in _CAME_LATER
-        }
+        plain = self.model_dump(mode="json", by_alias=True, exclude=_UNBOUND)
+        bound = {key: value for key, value in plain.items() if (key, value) not in _CAME_LATER}
         if self.priority > max_priority:
             bound["priority"] = self.priority
-        text = json.dumps(bound, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+        return "sha256:" + hashlib.sha256(_CANONICAL.encode(bound).encode()).hexdigest()
+
+
+_UNBOUND = {
+    name
+    for name, field in RequestSpec.model_fields.items()
+    if (field.serialization_alias or name) in OUTSIDE_DIGEST
+}
 
 
 def resolve(spec: GPRSpec, template: Wish | None) -> RequestSpec | str:
@@ -239,7 +244,7 @@ def resolve(spec: GPRSpec, template: Wish | None) -> RequestSpec | str:
     given["memory_per_gpu"] = memory_gb(given.get("memory_per_gpu", 0))
     given.pop("template", None)
     # All values are validated already; copying a blank with them is five times as fast as validating again.
-    return _BLANK.model_copy(update=given)
+    return _BLANK.edited(**given)
 
 
 _BLANK = RequestSpec(slice="none", nodes=1, duration=timedelta(hours=1))

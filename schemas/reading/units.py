@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
@@ -73,7 +74,13 @@ def parse_instant(text: object) -> datetime:
 
 def format_instant(value: datetime) -> str:
     """RFC 3339 in UTC, whole seconds, `Z`."""
-    return f"{value.astimezone(UTC).isoformat()[:19]}Z"
+    return _format_utc(value.astimezone(UTC))
+
+
+@lru_cache(maxsize=4096)
+def _format_utc(value: datetime) -> str:
+    # A commit writes the same few instants thousands of times.
+    return f"{value.isoformat()[:19]}Z"
 
 
 def wire(value: datetime | None) -> str | None:
