@@ -40,7 +40,8 @@ def file_outcome(key: str, filed: Filed | None, status: GPRStatus | None, contex
     outcome = _outcome(key, filed, status, context)
     if outcome.status is None or filed is None:
         return outcome
-    return replace(outcome, status=with_evidence(status, outcome.status, filed, context.now))
+    judged = with_evidence(status, outcome.status, filed, context.now)
+    return outcome if judged is outcome.status else replace(outcome, status=judged)
 
 
 def _outcome(key: str, filed: Filed | None, status: GPRStatus | None, context: Context) -> RequestOutcome:

@@ -14,7 +14,7 @@ from schemas.documents.gpr import RequestSpec
 from schemas.documents.project import ProjectSpec
 from schemas.documents.slice import SliceSpec
 from schemas.rules.fit import ApprovalNeed, approval_needs, needs_there
-from schemas.rules.limits import LimitViolation, broken, broken_there
+from schemas.rules.limits import LimitViolation, bounds_nodes, broken, broken_there
 
 Pools = Mapping[PoolKey, Pool]
 MOST_GPUS = 1_000_000
@@ -28,20 +28,21 @@ def candidate_pools(spec: RequestSpec, slice_: SliceSpec, pools: Pools) -> tuple
     The order: the request's clusters (else the slice's), its shapes, the smallest node, the order of `pools`.
     """
     clusters = _clusters(spec, slice_)
-    bounds = slice_.limits
+    bounds, has_bounds = slice_.limits, bounds_nodes(slice_.limits)
+    shapes = spec.gpu_shapes
     fitting = [
-        (place, key)
+        (
+            clusters.index(key[0]),
+            shapes.index(pool.gpu_shape) if shapes else 0,
+            pool.gpus_per_node,
+            pool.memory_per_gpu,
+            place,
+            key,
+        )
         for place, (key, pool) in enumerate(pools.items())
-        if _is_such(spec, clusters, pool) and not broken_there(spec, bounds, (key[0], pool))
+        if _is_such(spec, clusters, pool) and not (has_bounds and broken_there(spec, bounds, (key[0], pool)))
     ]
-
-    def preference(entry: tuple[int, PoolKey]) -> tuple[int, int, int, int, int]:
-        place, key = entry
-        pool = pools[key]
-        shape = spec.gpu_shapes.index(pool.gpu_shape) if spec.gpu_shapes else 0
-        return (clusters.index(key[0]), shape, pool.gpus_per_node, pool.memory_per_gpu, place)
-
-    return tuple(key for _, key in sorted(fitting, key=preference))
+    return tuple(key for *_, key in sorted(fitting))
 
 
 def usable_pools(

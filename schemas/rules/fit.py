@@ -63,8 +63,10 @@ def approval_needs(
     spec: RequestSpec, slice_: SliceSpec, project: ProjectSpec, offered: Collection[Offered]
 ) -> tuple[ApprovalNeed, ...]:
     """Why an admin must approve a request that fits these nodes: the project's policy, or no pool is within quota."""
-    shapes = {node.gpu_shape for _, node in offered}
+    shapes = {node.gpu_shape for _, node in offered} if project.approval.gpu_shapes else ()
     found = [*_of_pools(spec, slice_, project, offered), *_by_policy(spec, project, shapes)]
+    if len(found) < 2:  # nearly always
+        return tuple(found)
     return tuple(sorted(found, key=lambda need: get_args(Reason).index(need.reason)))
 
 
@@ -72,7 +74,12 @@ def _of_pools(
     spec: RequestSpec, slice_: SliceSpec, project: ProjectSpec, offered: Collection[Offered]
 ) -> tuple[ApprovalNeed, ...]:
     """The reasons of the pool that needs the fewest; on a tie, of the pool with the smallest nodes."""
-    of_each = [(needs_there(spec, slice_, project, one), one[1].gpus_per_node) for one in offered]
+    of_each = []
+    for one in offered:
+        needs = needs_there(spec, slice_, project, one)
+        if not needs:  # no pool needs fewer
+            return ()
+        of_each.append((needs, one[1].gpus_per_node))
     least = min(of_each, key=lambda found: (len(found[0]), found[1]), default=((), 0))
     return least[0]
 
@@ -104,7 +111,8 @@ def _by_policy(spec: RequestSpec, project: ProjectSpec, offered: Collection[str]
     if policy.priority is not None and spec.priority > policy.priority:
         text = f"asks for priority {spec.priority} but may have {policy.priority} without approval"
         yield ApprovalNeed("PriorityNeedsApproval", text)
-    shapes = sorted({*offered, *spec.gpu_shapes}.intersection(policy.gpu_shapes))
+    always = policy.gpu_shapes
+    shapes = sorted({*offered, *spec.gpu_shapes}.intersection(always)) if always else ()
     if shapes:
         text = f"may get {', '.join(shapes)}, which always needs approval"
         yield ApprovalNeed("ShapeNeedsApproval", text)

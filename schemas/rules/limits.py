@@ -154,6 +154,8 @@ def broken(spec: RequestSpec, limits: SliceLimits) -> tuple[LimitViolation, ...]
 def broken_there(spec: RequestSpec, limits: SliceLimits, offered: Offered) -> tuple[LimitViolation, ...]:
     """Hard limits that keep a request from the nodes of that pool, if it breaks none by itself."""
     cluster, node = offered
+    if not bounds_nodes(limits):  # true for most slices
+        return ()
     if limits.gpu_shapes and node.gpu_shape not in limits.gpu_shapes:
         return (LimitViolation("gpuShape", node.gpu_shape, ", ".join(limits.gpu_shapes)),)
     found = [
@@ -168,6 +170,11 @@ def broken_there(spec: RequestSpec, limits: SliceLimits, offered: Offered) -> tu
                 *_of_gpus(spec, node.gpus_per_node, bound.max_gpus, _where(bound)),
             ]
     return tuple(found)
+
+
+def bounds_nodes(limits: SliceLimits) -> bool:
+    """Whether any limit depends on the nodes."""
+    return bool(limits.gpu_shapes or limits.where or limits.max_gpus or limits.max_memory_per_gpu)
 
 
 def _too_long(spec: RequestSpec, longest: timedelta | None, where: str) -> Iterator[LimitViolation]:
@@ -210,13 +217,19 @@ def over_quota(spec: RequestSpec, slice_: SliceSpec, offered: Offered) -> str | 
     gpus, quota = spec.nodes * node.gpus_per_node, slice_.quota
     if quota is None:
         return None
-    bounds: list[tuple[str, Quota | QuotaWhere]] = [("", quota)]
-    bounds += [(_where(part), part) for part in quota.where if _is_of(part, cluster, node.gpu_shape)]
-    for where, bound in bounds:
-        for asked, most, what in ((gpus, bound.gpus, "GPUs"), (spec.nodes, bound.nodes, "nodes")):
-            if most is not None and asked > most:
-                return f"asks for {asked} {what} but its slice may hold {most}{where} per request without approval"
+    bounds: list[Quota | QuotaWhere] = [quota]
+    bounds += [part for part in quota.where if _is_of(part, cluster, node.gpu_shape)]
+    for bound in bounds:
+        if bound.gpus is not None and gpus > bound.gpus:
+            return _over(gpus, f"GPUs but its slice may hold {bound.gpus}", bound)
+        if bound.nodes is not None and spec.nodes > bound.nodes:
+            return _over(spec.nodes, f"nodes but its slice may hold {bound.nodes}", bound)
     return None
+
+
+def _over(asked: int, most: str, bound: Quota | QuotaWhere) -> str:
+    where = _where(bound) if isinstance(bound, QuotaWhere) else ""
+    return f"asks for {asked} {most}{where} per request without approval"
 
 
 # -- GPU-hours per month -----------------------------------------------------------------------------------------------
