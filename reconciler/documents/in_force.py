@@ -154,7 +154,7 @@ class Desired:
                 tree[entry.path] = entry
         unread = self._unread.after(entries, tree, self._notes, {*overlay.held, *provenance})
         with collector_paused():
-            outcomes = self._read(unread.to_read)
+            outcomes = self._ahead.outcomes(unread.to_read)
             self._repository.leave_unread(unread.left)
             self._repository.update(outcomes)
         self._entries, self._unread, self._notes = tree, unread, {}
@@ -359,7 +359,7 @@ class Desired:
                     filed.pop(key, None)
                     if (found := self._file_at(path, errors.get(path))) is not None:
                         behind, held = self._provenance.get(path), self._overlay.held.get(path)
-                        filed[key] = replace(found, provenance=behind, held=held)
+                        filed[key] = replace(found, provenance=behind, held=held) if behind or held else found
         for path in self._left:
             oid = self._entries[path].oid
             filed[key_of(path)] = UnreadFile(oid or "", partial(self._file_unread, self._entries[path]))

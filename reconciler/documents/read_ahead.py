@@ -1,20 +1,22 @@
 """Reads a large change of main in portions before it counts, so that no cycle waits for all of it.
 
-The documents go into the document cache; the update that follows finds them there and only applies its rules.
+The update that follows gets the outcomes of these reads and only applies its rules. The documents also go into
+the document cache, for the next process.
 
 Held by tests/reconciler/documents/test_read_ahead.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from reconciler.store.document_cache import DocumentCache
 from reconciler.store.store_port import REGULAR_MODE, Contents, Entry
 from schemas.errors import UserError
+from schemas.rules.repository import Outcome
 
-PORTION = 1000
-"""Files read in one portion: about a second."""
+PORTION = 4000
+"""Files read in one portion: about half a second."""
 MAX_DOCUMENTS = 200_000
 """Most files of one change; a larger change is refused before anything is read."""
 
@@ -23,15 +25,18 @@ class Ahead:
     """The next change. One owner."""
 
     def __init__(
-        self, store: Contents, cache: DocumentCache, read: Callable[[Sequence[Entry]], object]
+        self,
+        store: Contents,
+        cache: DocumentCache,
+        read: Callable[[Sequence[Entry]], Mapping[str, Outcome]],
     ) -> None:
-        """`read` reads files into the cache."""
+        """`read` reads files, also into the cache, and returns the outcomes by path."""
         self._store, self._cache, self._read = store, cache, read
         self._between: tuple[str | None, str] | None = None
         self._found: Sequence[Entry] = ()
         self._of: str | None = None  # the commit whose files are being read
         self._left: list[Entry] = []  # those not read yet
-        self._done: set[str | None] = set()  # blobs that were read, cached or not
+        self._done: dict[Entry, Outcome] = {}  # what was read of it
 
     def changes(self, since: str | None, commit: str) -> Sequence[Entry]:
         """The difference between two commits. Raises UserError `TooManyFiles`."""
@@ -54,19 +59,23 @@ class Ahead:
             self._of, self._left = commit, self._unread(entries())
         portion, self._left = self._left[:PORTION], self._left[PORTION:]
         if portion:
-            self._read(portion)
-            self._done |= {entry.oid for entry in portion}
+            found = self._read(portion)
+            self._done |= {entry: found[entry.path] for entry in portion}
         return bool(self._left)
+
+    def outcomes(self, entries: Iterable[Entry]) -> dict[str, Outcome]:
+        """Of these entries, by path; reads those that were not read ahead."""
+        wanted = list(entries)
+        found = dict(self._read([entry for entry in wanted if entry not in self._done]))
+        return found | {entry.path: self._done[entry] for entry in wanted if entry in self._done}
 
     def over(self) -> None:
         """The change is in force."""
-        self._between, self._found, self._of, self._left, self._done = None, (), None, [], set()
+        self._between, self._found, self._of, self._left, self._done = None, (), None, [], {}
 
     def _unread(self, entries: Iterable[Entry]) -> list[Entry]:
         """Empty if one portion suffices: the update reads it itself."""
-        files = [
-            e for e in entries if e.oid is not None and e.mode == REGULAR_MODE and e.oid not in self._done
-        ]
+        files = [e for e in entries if e.oid is not None and e.mode == REGULAR_MODE and e not in self._done]
         if len(files) <= PORTION:
             return []
         known = self._cache.get_many({entry.oid for entry in files if entry.oid is not None})
