@@ -10,6 +10,7 @@ Held by tests/reconciler/documents/test_unread_files.py.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from itertools import islice
 
 from pydantic import ValidationError
 
@@ -21,6 +22,8 @@ from schemas.status.gpr_status import TERMINAL, GPRRecord, GPRStatus
 
 RECORDS_VERSION = f"{READER_VERSION}.1"
 """Raised whenever records are read differently, or other fields are kept."""
+PORTION = 2000
+"""Records written to the cache per call, about a seventh of a second; the rest waits for the next calls."""
 
 
 class Remembered:
@@ -31,6 +34,7 @@ class Remembered:
         self._store = store
         self._cache = cache or DocumentCache(None, RECORDS_VERSION)
         self._grew = False  # since the last `tidy`
+        self._waiting: dict[str, GPRRecord] = {}  # not in the cache yet
 
     def of(self, oids: Mapping[str, str]) -> tuple[dict[str, GPRRecord], dict[str, str]]:
         """From blobs by path: records of live requests, and notes on finished ones."""
@@ -38,7 +42,7 @@ class Remembered:
         over: dict[str, str] = {}
         known = self._cache.get_many(oids.values())
         for path, oid in oids.items():
-            text = known.get(oid)
+            text = _text(self._waiting[oid]) if oid in self._waiting else known.get(oid)
             if text is None:
                 continue
             if not text.startswith(b"{"):
@@ -48,22 +52,33 @@ class Remembered:
         return live, over
 
     def keep(self, records: Mapping[str, GPRRecord]) -> None:
-        """Adds records, by the ids of their blobs."""
+        """Adds records, by the ids of their blobs; of very many a portion, and the others in later calls.
+
+        A process that ends before leaves the others to be read from their files.
+        """
         self._grew = self._grew or bool(records)
-        self._cache.put_many({oid: _text(record) for oid, record in records.items()})
+        self._waiting |= records
+        portion = {oid: self._waiting.pop(oid) for oid in list(islice(self._waiting, PORTION))}
+        self._cache.put_many({oid: _text(record) for oid, record in portion.items()})
 
     def forget(self, oids: Collection[str]) -> None:
         """Removes blobs that are no longer a request's record."""
+        for oid in oids:
+            self._waiting.pop(oid, None)
         if oids:
             self._cache.drop(oids)
 
     def note(self, notes: Mapping[str, str]) -> None:
         """Adds notes on finished requests' files, by the ids of their records' blobs."""
+        for oid in notes:
+            self._waiting.pop(oid, None)
         self._cache.put_many({oid: note.encode("ascii") for oid, note in notes.items()})
 
     def retain(self, oids: Collection[str]) -> None:
         """Removes all others."""
-        self._cache.retain(oids)
+        kept = set(oids)
+        self._waiting = {oid: record for oid, record in self._waiting.items() if oid in kept}
+        self._cache.retain(kept)
         self._grew = False
 
     def tidy(self, oids: Collection[str]) -> None:
