@@ -11,9 +11,9 @@ from __future__ import annotations
 from portal.http.errors import conflict
 from portal.views.view import View
 from portal.writes.gpr_changes import PROVISIONED
+from reconciler.changes.named_request import terms_too_late, too_late
 from reconciler.documents.restored_files import readable, says
 from reconciler.store.store_port import Store
-from schemas.rules.edits import FIELD_NAMES, changed_terms
 from schemas.rules.view import gpr_path
 from schemas.status.gpr_status import HOLDING
 
@@ -25,15 +25,7 @@ def check_counts(view: View, store: Store, key: str, commit: str) -> None:
         return
     path = gpr_path(*key.split("/"))
     said = says(readable(path, store.read_path(commit, path)), view.wanted.templates)
-    if said is None or said.early_release:
-        return
-    terms = [FIELD_NAMES.get(field, field) for field in changed_terms(status.accepted_spec, said)]
-    if not terms:
-        return
-    raise conflict(
-        f"{key} got its nodes while the change was being pushed and keeps its terms ({', '.join(terms)}): "
-        "the change is "
-        f"on main as {commit[:12]} but has no effect; release the request, or restore its file",
-        PROVISIONED,
-        {"commit": commit, "terms": terms},
-    )
+    terms = terms_too_late(status, said, None)
+    if terms:
+        text = too_late(key, terms, "release the request, or restore its file")
+        raise conflict(text, PROVISIONED, {"commit": commit, "terms": terms})

@@ -8,6 +8,7 @@ Held by tests/reconciler/cli/test_endings.py.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from reconciler.changes.change import Submitted
@@ -93,18 +94,28 @@ def _status_now(source: Source, done: Submitted, key: str) -> GPRStatus | None:
 def check_counts(source: Source, done: Submitted, key: str) -> None:
     """Raises NotAllowed if the change is on main but the request got its nodes on other terms meanwhile."""
     status, said = _status_now(source, done, key), as_filed(source, done.commit, key)
+    terms = terms_too_late(status, said, as_filed(source, done.base, key))
+    if terms:
+        to_do = f"`egs gpr release {key}` ends it, `egs gpr restore {key}` writes the file back"
+        raise NotAllowed(too_late(key, terms, to_do), "GpuAlreadyProvisioned")
+
+
+def terms_too_late(
+    status: GPRStatus | None, said: RequestSpec | None, before: RequestSpec | None
+) -> list[str]:
+    """Terms that a change on main set although the request holds nodes on others; `before`: None if unknown."""
     if status is None or said is None or status.phase not in HOLDING or said.early_release:
-        return
-    before = as_filed(source, done.base, key)
-    terms = [
+        return []
+    return [
         FIELD_NAMES.get(field, field)
         for field in changed_terms(status.accepted_spec, said)
         if before is None or getattr(before, field) != getattr(said, field)
     ]
-    if terms:
-        raise NotAllowed(
-            f"{key} got its nodes while the change was being pushed and keeps its terms ({', '.join(terms)}): the "
-            f"change is on main but has no effect; `egs gpr release {key}` ends it, `egs gpr restore {key}` writes "
-            "the file back",
-            "GpuAlreadyProvisioned",
-        )
+
+
+def too_late(key: str, terms: Sequence[str], to_do: str) -> str:
+    """What is said of them."""
+    return (
+        f"{key} got its nodes while the change was being pushed and keeps its terms ({', '.join(terms)}): the change "
+        f"is on main but has no effect; {to_do}"
+    )
