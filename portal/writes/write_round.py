@@ -9,7 +9,7 @@ Held by tests/portal/writes/test_writer.py and tests/portal/test_writer_laws.py.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -19,7 +19,7 @@ from portal.http.headers import RequestOrigin
 from portal.views.view import View
 from portal.writes.base_content import BaseContent, new_contents, overtaken
 from portal.writes.idempotency import KEY, REQUEST_ID, SERVICE, History, Made, digest_of, trailer_of
-from portal.writes.main_tree import Changed, MainTree
+from portal.writes.main_tree import MainTree
 from portal.writes.permission import goes, refuse
 from portal.writes.write_request import Changes, Landed, WriteRequest
 from reconciler.changes.main_documents import Undo
@@ -132,14 +132,13 @@ class WriteRound:
             self._check_room(waiting)  # before any work is done for it
         base = BaseContent(self.main_tree, held_by_path(self.view.facts.trust), self._above)
         try:
-            changes = self._changes(waiting, base)
-            step, way = self._step(waiting, base, changes)
+            step, way = self._step(waiting, base)
         except EgsError:
             # A rule may look at any document, so a failure is certain only while the round has no changes yet.
             if self._above:
                 raise _Deferred from None
             raise
-        if not changes:
+        if step is None:
             self.round.answered.append((waiting, Landed("pushed", self.main_tree.tip)))
         elif way == "propose":
             self.main_tree.documents.take_back(step.undo)
@@ -148,8 +147,8 @@ class WriteRound:
             self.round.proposed.append(step)
         else:
             self.round.pushed.append(step)
-            self._above |= changes
-            self._by |= dict.fromkeys(changes, waiting.write.caller.email)
+            self._above |= step.changes
+            self._by |= dict.fromkeys(step.changes, waiting.write.caller.email)
 
     def _with_rights_of_now(self, write: WriteRequest) -> WriteRequest:
         """The write may have waited for minutes, in which its key was deleted or its caller removed from a slice."""
@@ -176,37 +175,33 @@ class WriteRound:
         if is_full or self._proposing[waiting.write.caller.email] >= MOST_OF_ONE:
             raise _Overflow
 
-    def _changes(self, waiting: Waiting, base: BaseContent) -> Changes:
-        email = waiting.write.caller.email
+    def _step(self, waiting: Waiting, base: BaseContent) -> tuple[Step | None, str]:
+        """The write as a change, and its way to main; None: main says so already."""
         made = waiting.write.make(self.view, base)
         changes = new_contents(base, made)
-        self._way(waiting, base, changes or made)  # without permission the caller learns nothing else
-        for path in changes:
+        # First of all: without permission the caller learns nothing else.
+        way = goes(waiting.write, changes or made, base.read, self.main_tree.project)
+        if not changes:
+            return None, way
+        self._check_news(waiting, changes)
+        held = {path: data for path, data in changes.items() if path in base.held}
+        changes = {**changes, **settled(held, base.versions, author_of(waiting), self.now)[0]}
+        problems, undo = self.main_tree.documents.judged(changes, self.view.facts.requests)
+        refuse(problems)
+        draft = Draft(changes, message_of(waiting), author_of(waiting), self.now, committer=SERVICE)
+        return Step(waiting, changes, draft, undo), way
+
+    def _check_news(self, waiting: Waiting, paths: Iterable[str]) -> None:
+        """ApiError 409 if another user changed one of the files since the caller looked."""
+        email, store = waiting.write.caller.email, self.main_tree.store
+        for path in paths:
             if self._by.get(path, email) != email:
                 raise _Deferred
             last = self.main_tree.last.get(path)
-            if last is not None and self._is_news(waiting, last):
-                raise overtaken(self.main_tree.store, path, last, self.main_tree.tip)
-        held = {path: data for path, data in changes.items() if path in base.held}
-        return {**changes, **settled(held, base.versions, Person("", email), self.now)[0]}
-
-    def _way(self, waiting: Waiting, base: BaseContent, changes: Changes) -> str:
-        return goes(waiting.write, changes, base.read, self.main_tree.project)
-
-    def _is_news(self, waiting: Waiting, last: Changed) -> bool:
-        """Whether another user changed it since the caller looked."""
-        if last.turn <= waiting.turn or last.email == waiting.write.caller.email:
-            return False
-        return not self.main_tree.store.is_ancestor(last.commit, waiting.seen)
-
-    def _step(self, waiting: Waiting, base: BaseContent, changes: Changes) -> tuple[Step, str]:
-        draft = Draft(changes, message_of(waiting), author_of(waiting), self.now, committer=SERVICE)
-        if not changes:
-            return Step(waiting, changes, draft, {}), "push"
-        way = self._way(waiting, base, changes)
-        problems, undo = self.main_tree.documents.judged(changes, self.view.facts.requests)
-        refuse(problems)
-        return Step(waiting, changes, draft, undo), way
+            if last is None or last.turn <= waiting.turn or last.email == email:
+                continue
+            if not store.is_ancestor(last.commit, waiting.seen):
+                raise overtaken(store, path, last, self.main_tree.tip)
 
 
 def made_before(history: History, email: str, id_: str, key: str) -> Made | None:

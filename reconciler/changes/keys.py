@@ -13,8 +13,8 @@ from datetime import datetime
 from typing import Any
 
 from egs.commands import output
-from reconciler.changes.change import Build, Change, Means, Submitted
-from reconciler.changes.publish import report, submit
+from reconciler.changes.change import Change, Means
+from reconciler.changes.publish import aimed, publish
 from reconciler.changes.reinstate import file_versions
 from reconciler.changes.requests import check_typed
 from reconciler.documents.yaml_edit import with_field
@@ -22,7 +22,6 @@ from reconciler.queries.arguments import lasting
 from reconciler.queries.state import State, clock, is_name, read_state
 from reconciler.sources.command_errors import NotAllowed, NotFound, WrongUse
 from reconciler.sources.open_source import opened
-from reconciler.sources.source import Source
 from schemas.documents.apikey import ApiKeySpec, Role, digest_of
 from schemas.documents.base import API_VERSION
 from schemas.reading.units import format_instant, wire
@@ -76,15 +75,13 @@ def create(means: Means, asked: NewKey, *, is_trial: bool) -> str:
         check_typed(path, data, b"")
         return Change({path: data}, f"Create API key {asked.name} for {email}", f"key-{asked.name}")
 
-    with opened(means.repo) as given:
-        source = means.aimed(given)
+    with aimed(means) as source:
         email = asked.email or source.author(means.author).email
         data = manifest(asked, email, digest_of(text), asked.end(clock(None, source)))
-        done = _submitted(source, means, build, is_trial=is_trial)
+        done = publish(source, means, build, is_trial=is_trial)
     if is_trial:
         output.note(f"dry run: no key is made; {path} would be:")
         return _without_digest(data)
-    report(done)
     where = "now" if done.is_pushed else "once the change is on main"
     output.note(f"the key is valid {where}; it is shown only once, so store it safely")
     return text
@@ -127,11 +124,6 @@ def _without_digest(data: bytes) -> str:
     return "\n".join("  sha256: …" if line.startswith("  sha256:") else line for line in lines)
 
 
-def _submitted(source: Source, means: Means, build: Build, *, is_trial: bool = False) -> Submitted:
-    who = None if source.is_folder or is_trial else source.author(means.author)
-    return submit(source, clock(None, source), who, build, means=means, is_trial=is_trial)
-
-
 def revoke(means: Means, name: str) -> None:
     """Marks the key as revoked in its manifest."""
     path = key_path(name)
@@ -146,9 +138,8 @@ def revoke(means: Means, name: str) -> None:
         check_typed(path, data, there.data)
         return Change({path: data}, f"Revoke API key {name}", f"revoke-{name}")
 
-    with opened(means.repo) as given:
-        source = means.aimed(given)
-        report(_submitted(source, means, build))
+    with aimed(means) as source:
+        publish(source, means, build)
 
 
 def rows(state: State) -> list[Row]:

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from egs.commands.output import note
 from reconciler.changes.change import Change, Means
 from reconciler.changes.people import Entry, Newcomer
-from reconciler.changes.publish import report, submit
+from reconciler.changes.publish import aimed, publish
 from reconciler.changes.requests import check_typed
 from reconciler.changes.slices import file_of
 from reconciler.changes.yaml_list import with_item, without_item
 from reconciler.documents.yaml_edit import with_field
-from reconciler.queries.state import State, clock
+from reconciler.queries.state import State
 from reconciler.sources.command_errors import NotAllowed, NotFound, WrongUse
-from reconciler.sources.open_source import opened
 from schemas.reading.strict_yaml import load
 from schemas.rules.view import slice_path
 
@@ -43,11 +42,8 @@ def add(means: Means, name: str, who: Newcomer) -> None:
         return Change({path: data}, f"Add {who.mail} to slice {name}")
 
     _check_mail(who.mail)
-    with opened(means.repo) as given:
-        source = means.aimed(given)
-        author = None if source.is_folder else source.author(means.author)
-        done = submit(source, clock(None, source), author, build, means=means)
-        report(done)
+    with aimed(means) as source:
+        done = publish(source, means, build)
     _told(done.change, name)
 
 
@@ -88,11 +84,8 @@ def remove(means: Means, name: str, mail: str) -> None:
         return Change({path: changed}, f"Remove {mail} from slice {name}")
 
     _check_mail(mail)
-    with opened(means.repo) as given:
-        source = means.aimed(given)
-        author = None if source.is_folder else source.author(means.author)
-        done = submit(source, clock(None, source), author, build, means=means)
-        report(done)
+    with aimed(means) as source:
+        done = publish(source, means, build)
     _told(done.change, name)
 
 

@@ -15,16 +15,15 @@ from egs.commands.output import Form
 from egs.commands.questions import CHANGES, MOVES_NOBODY
 from reconciler.changes.change import Change, Means, Submitted
 from reconciler.changes.named_request import check_waits
-from reconciler.changes.publish import report, submit
+from reconciler.changes.publish import aimed, publish
 from reconciler.changes.reinstate import FileVersions, file_versions
 from reconciler.changes.requests import where_it_is
 from reconciler.deciding.what_if import effects
 from reconciler.documents.yaml_edit import with_field
 from reconciler.planning.queue_place import standings
 from reconciler.queries.plans import effect_json
-from reconciler.queries.state import State, clock, split, state_at
+from reconciler.queries.state import State, split, state_at
 from reconciler.sources.command_errors import NotAllowed, WrongUse
-from reconciler.sources.open_source import opened
 from reconciler.sources.source import Source
 from scheduler.causes.compare import Effect
 from scheduler.fairness.rank import RankInputs, rank_key
@@ -133,14 +132,10 @@ def move(means: Means, key: str, target: Target, answering: Answering) -> None:
             text=lambda done: _told(source, done, key, target),
         )
 
-    with opened(means.repo) as given:
-        source = means.aimed(given)
-        who = None if source.is_folder or answering.is_trial else source.author(means.author)
-        moment = clock(answering.now, source)
-        done = submit(source, moment, who, build, means=means, is_trial=answering.is_trial)
+    with aimed(means) as source:
+        done = publish(source, means, build, answering.now, is_trial=answering.is_trial)
         found = _effects(source, done)
         if not answering.is_trial:
-            report(done)
             check_waits(source, done, key)
     _answer(key, (numbers, found), done, answering)
 

@@ -8,6 +8,8 @@ folder it is files, and the person is told what to do with them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -20,12 +22,31 @@ from reconciler.changes.push import TRIES, overrun, refused_push, unanswered
 from reconciler.changes.reinstate import file_versions, settled
 from reconciler.documents.in_force import Desired
 from reconciler.documents.unread_files import recorded
-from reconciler.queries.state import State, read_state
+from reconciler.queries.state import State, clock, read_state
 from reconciler.sources.command_errors import NotAllowed
+from reconciler.sources.open_source import opened
 from reconciler.sources.source import MAIN, Changes, Remote, Source
 from reconciler.store.store_port import Draft, Outcome, Person
 from schemas.errors import Fault
 from schemas.reading.reader import rule_of
+
+
+@contextmanager
+def aimed(means: Means) -> Iterator[Source]:
+    """The repository or folder in which the person makes a change."""
+    with opened(means.repo) as given:
+        yield means.aimed(given)
+
+
+def publish(
+    source: Source, means: Means, build: Build, now: str | None = None, *, is_trial: bool = False
+) -> Submitted:
+    """Makes the change as the person and prints where it is; a trial makes and prints nothing. See `submit`."""
+    who = None if source.is_folder or is_trial else source.author(means.author)
+    done = submit(source, clock(now, source), who, build, means=means, is_trial=is_trial)
+    if not is_trial:
+        report(done)
+    return done
 
 
 def submit(

@@ -18,15 +18,14 @@ from reconciler.changes.named_request import (
     said_by,
     taken_by,
 )
-from reconciler.changes.publish import report, submit
+from reconciler.changes.publish import aimed, publish
 from reconciler.changes.reinstate import FileVersions, brought_again, file_versions
 from reconciler.documents.restored_files import counts_as_it_is, ending
 from reconciler.documents.yaml_edit import with_field
 from reconciler.queries.arguments import lasting, time
 from reconciler.queries.quotes import gpr_text, quote_json, quotes, served_by
-from reconciler.queries.state import State, as_filed, clock, split
+from reconciler.queries.state import State, as_filed, split
 from reconciler.sources.command_errors import NotAllowed, NotFound, WrongUse
-from reconciler.sources.open_source import opened
 from reconciler.sources.source import Source
 from schemas.documents.base import Model
 from schemas.documents.gpr import GPRSpec
@@ -65,13 +64,9 @@ def create(means: Means, key: str, spec: dict[str, Any], now: str | None, *, is_
             {path: data}, f"Create {key}", f"{slice_}-{name}", lambda done: _told(source, done, key)
         )
 
-    with opened(means.repo) as given:
-        source = means.aimed(given)
-        who = None if source.is_folder or is_trial else source.author(means.author)
-        done = submit(source, clock(now, source), who, build, means=means, is_trial=is_trial)
+    with aimed(means) as source:
+        done = publish(source, means, build, now, is_trial=is_trial)
         estimate = _estimate(source, done, key)
-        if not is_trial:
-            report(done)
     facts = {"slice": slice_, "name": name, "path": gpr_path(slice_, name), **where_it_is(done)}
     return Filed({**facts, "dryRun": is_trial, "estimate": estimate}, text=data.decode().rstrip("\n"))
 
@@ -157,10 +152,8 @@ def cancel(means: Means, key: str, now: str | None) -> None:
             raise NotAllowed(f"{key} is {status.phase} already; `egs prune` removes its file")
         return Change({there.path: _ended(source, state, key, there)}, f"Cancel {key}")
 
-    with opened(means.repo) as given:
-        source = means.aimed(given)
-        who = None if source.is_folder else source.author(means.author)
-        report(submit(source, clock(now, source), who, build, means=means))
+    with aimed(means) as source:
+        publish(source, means, build, now)
 
 
 def release(means: Means, key: str) -> None:
@@ -171,10 +164,8 @@ def release(means: Means, key: str) -> None:
         _check_lives(state, key)
         return Change({there.path: _ended(source, state, key, there)}, f"Release {key}")
 
-    with opened(means.repo) as given:
-        source = means.aimed(given)
-        who = None if source.is_folder else source.author(means.author)
-        report(submit(source, clock(None, source), who, build, means=means))
+    with aimed(means) as source:
+        publish(source, means, build)
 
 
 def _ended(source: Source, state: State, key: str, there: FileVersions) -> bytes:
@@ -201,10 +192,8 @@ def restore(means: Means, key: str) -> None:
         data = there.counts if there.hold is not None else restored(source, state, base, key)
         return Change({there.path: data or restored(source, state, base, key)}, f"Restore {key}")
 
-    with opened(means.repo) as given:
-        source = means.aimed(given)
-        who = None if source.is_folder else source.author(means.author)
-        report(submit(source, clock(None, source), who, build, means=means))
+    with aimed(means) as source:
+        publish(source, means, build)
 
 
 def change(means: Means, key: str, edits: Sequence[Edit], subject: str) -> None:
@@ -224,12 +213,8 @@ def change(means: Means, key: str, edits: Sequence[Edit], subject: str) -> None:
         check_typed(there.path, data, old)
         return Change({there.path: data}, subject)
 
-    with opened(means.repo) as given:
-        source = means.aimed(given)
-        who = None if source.is_folder else source.author(means.author)
-        done = submit(source, clock(None, source), who, build, means=means)
-        report(done)
-        check_counts(source, done, key)
+    with aimed(means) as source:
+        check_counts(source, publish(source, means, build), key)
 
 
 def _check_lives(state: State, key: str) -> None:

@@ -6,11 +6,10 @@ Held by tests/reconciler/cli/test_resubmitting.py.
 from __future__ import annotations
 
 from reconciler.changes.change import Change, Means
-from reconciler.changes.publish import report, submit
+from reconciler.changes.publish import aimed, publish
 from reconciler.changes.reinstate import file_versions
-from reconciler.queries.state import State, clock, split
+from reconciler.queries.state import State, split
 from reconciler.sources.command_errors import NotAllowed
-from reconciler.sources.open_source import opened
 from schemas.reading.reader import rule_of
 from schemas.rules.view import gpr_path
 
@@ -31,7 +30,5 @@ def resubmit(means: Means, what: str) -> None:
             )
         return Change({path: data}, f"Bring in {path} again")
 
-    with opened(means.repo) as given:
-        source = means.aimed(given)
-        who = None if source.is_folder else source.author(means.author)
-        report(submit(source, clock(None, source), who, build, means=means))
+    with aimed(means) as source:
+        publish(source, means, build)

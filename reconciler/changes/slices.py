@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from egs.commands import output
-from reconciler.changes.change import Build, Change, Means, Submitted
+from reconciler.changes.change import Change, Means, Submitted
 from reconciler.changes.people import Entry, Newcomer, own_key, people_of
-from reconciler.changes.publish import report, submit
+from reconciler.changes.publish import aimed, publish
 from reconciler.changes.reinstate import FileVersions, file_versions
 from reconciler.changes.requests import assignments, check_typed, edited
 from reconciler.queries.arguments import lasting
 from reconciler.queries.state import State, clock, is_name, read_state
 from reconciler.sources.command_errors import NotAllowed, NotFound, WrongUse
-from reconciler.sources.open_source import opened
 from reconciler.sources.source import Source
 from schemas.documents.slice import SliceSpec
 from schemas.documents.workspace import WorkspaceRequestSpec
@@ -90,9 +89,8 @@ def request(means: Means, asked: NewSlice, *, is_trial: bool) -> None:
         return Change({path: data}, f"Ask for slice {asked.name}", f"slice-{asked.name}", lambda _: text)
 
     _check_name(asked)
-    with opened(means.repo) as given:
-        source = means.aimed(given)
-        done = _submitted(source, means, build, is_trial=is_trial)
+    with aimed(means) as source:
+        done = publish(source, means, build, is_trial=is_trial)
     _shown(done, path, is_trial=is_trial)
 
 
@@ -118,9 +116,8 @@ def create(means: Means, asked: NewSlice, *, is_trial: bool) -> None:
         return Change({path: data, **gone}, f"Create slice {asked.name}", f"slice-{asked.name}")
 
     _check_name(asked)
-    with opened(means.repo) as given:
-        source = means.aimed(given)
-        done = _submitted(source, means, build, is_trial=is_trial)
+    with aimed(means) as source:
+        done = publish(source, means, build, is_trial=is_trial)
     _shown(done, path, is_trial=is_trial)
 
 
@@ -191,14 +188,6 @@ def _told(owner: str, name: str, spec: Mapping[str, Any]) -> str:
     return f"{owner} asks for the slice `{name}`: {where}, {quota}.{why}\n\nIt is created when an admin merges this."
 
 
-def _submitted(source: Source, means: Means, build: Build, *, is_trial: bool) -> Submitted:
-    who = None if source.is_folder or is_trial else source.author(means.author)
-    done = submit(source, clock(None, source), who, build, means=means, is_trial=is_trial)
-    if not is_trial:
-        report(done)
-    return done
-
-
 def _shown(done: Submitted, path: str, *, is_trial: bool) -> None:
     if is_trial:
         output.note(f"dry run: {path} would be:")
@@ -231,15 +220,13 @@ def edit(means: Means, name: str, words: Sequence[str]) -> None:
         names = ", ".join(".".join(field) for field, _ in edits)
         return Change({path: data}, f"Edit slice {name}: {names}")
 
-    with opened(means.repo) as given:
-        source = means.aimed(given)
-        _submitted(source, means, build, is_trial=False)
+    with aimed(means) as source:
+        publish(source, means, build)
 
 
 def parts(means: Means, name: str) -> dict[str, Any]:
     """What goes with a slice. Raises NotAllowed while a request of it is not over."""
-    with opened(means.repo) as given:
-        source = means.aimed(given)
+    with aimed(means) as source:
         state = read_state(source, clock(None, source))
         files = _files(source, state, source.commit_of(None), name)
     spec = state.wanted.slices[name]
@@ -257,9 +244,8 @@ def delete(means: Means, name: str) -> None:
     def build(state: State, base: str) -> Change:
         return Change(dict.fromkeys(_files(source, state, base, name)), f"Delete slice {name}")
 
-    with opened(means.repo) as given:
-        source = means.aimed(given)
-        _submitted(source, means, build, is_trial=False)
+    with aimed(means) as source:
+        publish(source, means, build)
 
 
 def _files(source: Source, state: State, base: str, name: str) -> list[str]:

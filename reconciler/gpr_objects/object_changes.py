@@ -42,7 +42,7 @@ from reconciler.gpr_objects.object_files import (
 )
 from reconciler.gpr_objects.object_status import ObjectState, Refusal, object_status
 from schemas.documents.base import API_VERSION
-from schemas.documents.gpr import GPR, GPRSpec
+from schemas.documents.gpr import GPR, GPRSpec, RequestSpec
 from schemas.reading.reader import read_document
 from schemas.reading.yaml_text import dump
 from schemas.rules.edits import asks_more_or_other
@@ -279,7 +279,7 @@ def _filing(
         if view.proposals.get(key, current) == current or key in view.troubles:
             return _told(asked, state, status)
         return Edit(key, "branch", {}, f"Withdraw the proposal for {key}", author, str(origin))
-    refusal = view.troubles.get(key) or _refused(path, wanted, view, trial)
+    refusal = view.troubles.get(key) or _refused(path, wanted, key, view, trial)
     if refusal is not None:
         return _told(asked, replace(state, refusal=refusal), status)
     subject = f"{'Change' if state.is_filed else 'Create'} {key}"
@@ -325,22 +325,18 @@ def _ordered(spec: Mapping[str, Any]) -> dict[str, Any]:
     )
 
 
-def _refused(path: str, data: bytes, view: ObjectsView, trial: MainDocuments) -> Refusal | None:
+def _refused(path: str, data: bytes, key: str, view: ObjectsView, trial: MainDocuments) -> Refusal | None:
     """The refusal by the rules; without one, the trial documents have the file afterwards."""
-    found = readable(path, data)
-    said = says(found, trial.templates)
-    status = None if found is None else view.statuses.get(f"{found.spec.slice}/{found.metadata.name}")
-    if (
-        status is not None
-        and status.phase in TERMINAL
-        and said is not None
-        and not said.early_release
-        and asks_more_or_other(status.accepted_spec, said)
-    ):
+    status, said = view.statuses.get(key), says(readable(path, data), trial.templates)
+    if status is not None and status.phase in TERMINAL and _runs_again(status.accepted_spec, said):
         message = f"this request is {status.phase} and never runs again; create a new object"
         return _sentence((Finding(path, "ForbiddenEdit", message).problem(None),))
     problems, _ = trial.judged({path: data}, view.statuses)
     return _sentence(problems) if problems else None
+
+
+def _runs_again(accepted: RequestSpec, said: RequestSpec | None) -> bool:
+    return said is not None and not said.early_release and asks_more_or_other(accepted, said)
 
 
 def _sentence(problems: tuple[Problem, ...]) -> Refusal:

@@ -14,7 +14,7 @@ from typing import Any
 from egs.commands import output
 from egs.commands.output import Form
 from reconciler.changes.change import Change, Means
-from reconciler.changes.publish import report, submit
+from reconciler.changes.publish import aimed, publish
 from reconciler.forges.branch_protection import CHECK
 from reconciler.forges.open_forge import open_forge
 from reconciler.model.facts import Wanted
@@ -206,11 +206,9 @@ def write(means: Means, kind: ForgeKind | None) -> None:
             raise NotAllowed(f"{PLACES[chosen]} says so already; nothing is changed")
         return Change({PLACES[chosen]: text}, "Bring CODEOWNERS up to date", "codeowners")
 
-    with opened(means.repo) as given:
-        source = means.aimed(given)
+    with aimed(means) as source:
         chosen = kind or _kind(source)
-        who = None if source.is_folder else source.author(means.author)
-        report(submit(source, clock(None, source), who, build, means=means))
+        publish(source, means, build)
 
 
 def show_rules(means: Means, kind: ForgeKind | None) -> None:
