@@ -1,5 +1,4 @@
-"""Which commit of a machine's branch counts: the newest authentic one, and never one older than already
-known.
+"""Which commit of a machine's branch counts: the newest authentic one, never an older one than is known.
 
 With push access one can add a commit to a branch, or reset, replace or delete it. If signatures identify the
 writer, none of that changes the branch's content: the last commit of its own writer counts, found below
@@ -15,11 +14,13 @@ Held by tests/reconciler/store/test_believed_commit.py.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 from reconciler.store.store_port import Commit, Store
 from reconciler.store.trailers import Stamp, parse_stamp
 from schemas.errors import Fault
 
+Found = TypeVar("Found")
 Believes = Callable[[Commit], bool]
 """True if a commit is by the branch's own writer."""
 UNREADABLE = frozenset({"TooLarge", "TooManyFiles", "CorruptObjects"})
@@ -153,38 +154,29 @@ class Belief:
         return None
 
     def _commit(self, oid: str) -> Commit | None:
-        """None: unreadable."""
-        try:
-            return self._store.commit(oid)
-        except Fault as fault:
-            if fault.reason not in UNREADABLE:
-                raise
-            return None
+        return _readable(lambda: self._store.commit(oid))
 
     def _parent(self, oid: str, commit: Commit | None) -> str | None:
         if commit is not None:
             return commit.parents[0] if commit.parents else None
-        try:
-            return self._store.parent(oid)
-        except Fault as fault:
-            if fault.reason not in UNREADABLE:
-                raise
-            return None
+        return _readable(lambda: self._store.parent(oid))
 
     def _is_whole(self, oid: str) -> bool:
         """True if its files can be listed; known for commits signed by our own writers."""
-        if self._believes is not None:
-            return True
-        try:
-            self._store.diff(None, oid)
-        except Fault as fault:
-            if fault.reason not in UNREADABLE:
-                raise
-            return False
-        return True
+        return self._believes is not None or _readable(lambda: self._store.diff(None, oid)) is not None
 
     def _is_older(self, found: str) -> bool:
         if self._known is None or found == self._known:
             return False
         new, old = self.stamp_of(found), self.stamp_of(self._known)
         return new is not None and old is not None and (new.term, new.seq) < (old.term, old.seq)
+
+
+def _readable(read: Callable[[], Found]) -> Found | None:
+    """None: unreadable."""
+    try:
+        return read()
+    except Fault as fault:
+        if fault.reason not in UNREADABLE:
+            raise
+        return None

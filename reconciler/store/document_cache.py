@@ -11,7 +11,8 @@ from __future__ import annotations
 import contextlib
 import logging
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from zlib import crc32
 
@@ -157,7 +158,7 @@ def _remove(path: Path) -> None:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
-def _portions(oids: Iterable[str]) -> Iterator[Sequence[str]]:
-    every = list(dict.fromkeys(oids))
-    for start in range(0, len(every), _PORTION):
-        yield every[start : start + _PORTION]
+def _portions(oids: Iterable[str]) -> Iterator[list[str]]:
+    rest = iter(oids)
+    while portion := list(islice(rest, _PORTION)):
+        yield portion

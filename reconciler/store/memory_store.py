@@ -11,12 +11,22 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from reconciler.store.git import git_names
 from reconciler.store.git.git_objects import blob_oid
-from reconciler.store.store_port import REGULAR_MODE, Commit, Draft, Entry, Outcome, Sign, heads
+from reconciler.store.store_port import (
+    REGULAR_MODE,
+    Commit,
+    Draft,
+    Entry,
+    Outcome,
+    Sign,
+    first_parents,
+    heads,
+)
 from reconciler.store.trailers import parse_trailers
 from schemas.errors import Fault
 
@@ -85,29 +95,17 @@ class MemoryRemote:
             return Outcome.CONFLICT
         if tip is None and git_names.in_the_way(push.branch, self.tips):
             return Outcome.REFUSED
-        if self.forbids_rewinds and tip is not None and not self.descends(push.new, tip):
+        if self.forbids_rewinds and tip is not None and tip not in self.history(push.new):
             return Outcome.REFUSED
         self.tips[push.branch] = push.new
         return Outcome.COMMITTED
 
-    def descends(self, new: str, old: str) -> bool:
-        """True if `old` is `new` or one of its ancestors."""
-        todo, seen = [new], set()
-        while todo:
-            oid = todo.pop()
-            if oid == old:
-                return True
-            if oid not in seen:
-                seen.add(oid)
-                todo.extend(self.commits[oid].commit.parents)
-        return False
-
-    def history(self, oid: str) -> set[str]:
-        """A commit and all its ancestors."""
+    def history(self, oid: str, known: AbstractSet[str] = frozenset()) -> set[str]:
+        """A commit and all its ancestors, down to known ones."""
         todo, seen = [oid], set[str]()
         while todo:
             step = todo.pop()
-            if step not in seen:
+            if step not in seen and step not in known:
                 seen.add(step)
                 todo.extend(self.commits[step].commit.parents)
         return seen
@@ -118,7 +116,7 @@ class MemoryRemote:
 
 
 class MemoryStore:
-    """`port.Store` on a `MemoryRemote`; several stores share one remote, each with its own key if any."""
+    """`Store` on a `MemoryRemote`; several stores share one remote, each with its own key if any."""
 
     def __init__(self, remote: MemoryRemote, sign: Sign | None = None) -> None:
         self._remote = remote
@@ -128,7 +126,6 @@ class MemoryStore:
         self._remembered: dict[str, str] = {}
 
     def fetch(self, patterns: Sequence[str]) -> Mapping[str, str]:
-        """See `port.Store.fetch`."""
         wanted = [git_names.branch_pattern(pattern) for pattern in patterns]
         if not wanted:
             return {}
@@ -140,28 +137,17 @@ class MemoryStore:
             del self._tips[name]
         self._tips.update(found)
         for oid in found.values():
-            self._learn(oid)
+            self._known |= self._remote.history(oid, self._known)
         self._remote.hook(Operation("fetch", "after"))
         return found
 
-    def _learn(self, oid: str) -> None:
-        todo = [oid]
-        while todo:
-            oid = todo.pop()
-            if oid not in self._known:
-                self._known.add(oid)
-                todo.extend(self._remote.commits[oid].commit.parents)
-
     def tips(self) -> Mapping[str, str]:
-        """See `port.Store.tips`."""
         return dict(self._tips)
 
     def alarms(self) -> Sequence[str]:
-        """Always empty: nothing malformed can be in the memory remote."""
         return []
 
     def commit(self, oid: str) -> Commit:
-        """See `port.Store.commit`."""
         found = self._stored(oid).commit
         if oid in self._remote.too_large:
             raise Fault(f"commit {oid} is too large; rewrite the branch", "TooLarge")
@@ -173,26 +159,17 @@ class MemoryStore:
         return self._remote.commits[oid]
 
     def log(self, oid: str, limit: int) -> Sequence[Commit]:
-        """See `port.Store.log`."""
-        commits: list[Commit] = []
-        step: str | None = oid
-        while step is not None and len(commits) < limit:
-            commits.append(self.commit(step))
-            step = commits[-1].parents[0] if commits[-1].parents else None
-        return commits
+        return first_parents(self.commit, oid, limit)
 
     def parent(self, oid: str) -> str | None:
-        """See `port.Store.parent`."""
         return next(iter(self._stored(oid).commit.parents), None)
 
     def is_ancestor(self, old: str, new: str) -> bool:
-        """See `port.Store.is_ancestor`."""
         self._stored(old)
         self._stored(new)
-        return self._remote.descends(new, old)
+        return old in self._remote.history(new)
 
     def last_change(self, commit: str, path: str) -> str | None:
-        """See `port.Store.last_change`."""
         wanted, oid = git_names.tree_path(path), commit
         while True:
             parents = self.commit(oid).parents
@@ -204,33 +181,29 @@ class MemoryStore:
             oid = parents[0]
 
     def merge_bases(self, one: str, other: str) -> Sequence[str]:
-        """See `port.Store.merge_bases`."""
         common = self._remote.history(self._stored(one).commit.oid)
         common &= self._remote.history(self._stored(other).commit.oid)
         below = [self._remote.history(oid) - {oid} for oid in common]
         return sorted(common.difference(*below))
 
     def keep(self, oid: str) -> bool:
-        """See `port.Store.keep`; nothing is ever dropped here."""
+        """Nothing is ever dropped here."""
         if git_names.full_oid(oid) not in self._remote.commits:
             return False
-        self._learn(oid)
+        self._known |= self._remote.history(oid, self._known)
         return True
 
     def remember(self, branch: str, oid: str) -> None:
-        """See `port.Store.remember`; nothing outlives the store here."""
+        """Nothing outlives the store here."""
         self._remembered[git_names.branch_name(branch)] = git_names.full_oid(oid)
 
     def remembered(self, branch: str) -> str | None:
-        """See `port.Store.remembered`."""
         return self._remembered.get(branch)
 
     def mended(self) -> Sequence[str]:
-        """Always empty: memory is not damaged."""
         return ()
 
     def diff(self, old: str | None, new: str) -> Sequence[Entry]:
-        """See `port.Store.diff`."""
         before = {} if old is None else self._stored(old).files
         after = self._stored(new).files
         return [
@@ -238,11 +211,9 @@ class MemoryStore:
         ]
 
     def sizes(self, oids: Iterable[str]) -> Mapping[str, int]:
-        """See `port.Store.sizes`."""
         return {oid: len(self._blob(oid)) for oid in oids}
 
     def read(self, oids: Iterable[str]) -> Mapping[str, bytes]:
-        """See `port.Store.read`."""
         return {oid: self._blob(oid) for oid in oids}
 
     def _blob(self, oid: str) -> bytes:
@@ -251,12 +222,10 @@ class MemoryStore:
         return self._remote.blobs[oid]
 
     def read_path(self, commit: str, path: str) -> bytes | None:
-        """See `port.Store.read_path`."""
         found = self._stored(commit).files.get(git_names.tree_path(path))
         return None if found is None else self._blob(found[1])
 
     def write(self, draft: Draft) -> str:
-        """See `port.Store.write`."""
         files = {} if draft.base is None else dict(self._stored(draft.base).files)
         parents = () if draft.parent is None else (self._stored(draft.parent).commit.oid,)
         _make_room(files, draft.changes)
@@ -278,7 +247,6 @@ class MemoryStore:
         return oid
 
     def write_all(self, drafts: Sequence[Draft]) -> list[str]:
-        """See `port.Store.write_all`."""
         heads(drafts)
         for path in (path for draft in drafts for path in draft.changes):
             git_names.tree_path(path)
@@ -289,7 +257,6 @@ class MemoryStore:
         return found
 
     def push(self, branch: str, new: str, expected: str | None) -> Outcome:
-        """See `port.Store.push`."""
         self._stored(new)
         git_names.branch_name(branch)
         fate = self._remote.hook(Operation("push", "before", branch, new, expected))
@@ -307,7 +274,6 @@ class MemoryStore:
         return outcome
 
     def in_the_way(self, branch: str) -> Sequence[str]:
-        """See `port.Store.in_the_way`."""
         return git_names.in_the_way(branch, self._remote.tips)
 
     def close(self) -> None:

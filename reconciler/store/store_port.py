@@ -109,6 +109,16 @@ def heads(drafts: Sequence[Draft]) -> list[int]:
     return found
 
 
+def first_parents(commit: Callable[[str], Commit], oid: str, limit: int) -> list[Commit]:
+    """The result of `Store.log`, by reading one commit after the other."""
+    commits: list[Commit] = []
+    step: str | None = oid
+    while step is not None and len(commits) < limit:
+        commits.append(commit(step))
+        step = commits[-1].parents[0] if commits[-1].parents else None
+    return commits
+
+
 Sign = Callable[[bytes], str]
 """Returns the armoured signature of a commit's bytes, as in git's header."""
 

@@ -32,7 +32,7 @@ _FETCH = (
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A remote head that is not fetched again before the fetch of that number."""
+    """A remote head that failed git's check; it is fetched again with fetch number `until_fetch`."""
 
     oid: str
     sentence: str
@@ -48,15 +48,10 @@ class Fetcher:
         self._git = mirror.git
         self._limits = limits
         self._refused: dict[str, Refused] = {}
-        self._fetches = 0
+        self.fetches = 0
         self._asked: dict[str, None] = {}  # all patterns ever requested
         self.doubtful = False
         """The last fetch got less than requested, though the remote answered: our own files may be the cause."""
-
-    @property
-    def fetches(self) -> int:
-        """Number of fetches."""
-        return self._fetches
 
     def alarms(self) -> list[str]:
         """One sentence per branch that was not updated."""
@@ -64,18 +59,16 @@ class Fetcher:
 
     def fetch(self, patterns: Sequence[str], tracked: Callable[[Sequence[str]], dict[str, str]]) -> None:
         """Updates `tips` for the patterns; `tracked` reads tracking refs. Faults of `remote_tips`."""
-        self._fetches += 1
+        self.fetches += 1
         self.doubtful = False
         if not patterns:
             return
         self._asked |= dict.fromkeys(patterns)
         hopeful = not self._refused and all(name in self.tips for name in git_names.exact(patterns))
-        if hopeful and self._bring(_refspecs(patterns), prune=True):
-            found = tracked(self._listed(patterns))
-        else:
+        if not (hopeful and self._bring(_refspecs(patterns), prune=True)):
             self.doubtful = hopeful
             self._piece_by_piece(patterns)
-            found = tracked(self._listed(patterns))
+        found = tracked(self._listed(patterns))
         self._refuse_unreadable(git_names.matching(patterns, self.tips).keys() - found.keys())
         for name in git_names.matching(patterns, self.tips):
             del self.tips[name]
@@ -89,14 +82,11 @@ class Fetcher:
         listed = self._git.check(
             ["for-each-ref", "--format=%(refname)", *refs], self._limits.local.total_seconds()
         )
-        left = {*listed.decode("utf-8", "replace").split()} | {
-            r for r in refs if (self._mirror.path / r).is_file()
-        }
+        left = listed.decode("utf-8", "replace").split()
         for ref in refs:
-            if ref in left:
-                raise Fault(
-                    f"the mirror cannot read the head of {ref.removeprefix(TRACKING)}", "CorruptObjects"
-                )
+            if ref in left or (self._mirror.path / ref).is_file():
+                branch = ref.removeprefix(TRACKING)
+                raise Fault(f"the mirror cannot read the head of {branch}", "CorruptObjects")
 
     def bring_all(self, git: Git) -> bool:
         """Fetches everything ever requested into another mirror; False: nothing. Bad branches are skipped."""
@@ -141,7 +131,7 @@ class Fetcher:
         return True
 
     def remote_tips(self, patterns: Sequence[str]) -> dict[str, str]:
-        """The remote's present heads. Fault `RemoteUnreachable`, or what `refusals` makes of it."""
+        """The remote's present heads. Fault `RemoteUnreachable`, or the reason that `unreachable` finds."""
         return git_names.matching(patterns, self._heads([git_names.widened(pattern) for pattern in patterns]))
 
     def in_the_way(self, branch: str) -> list[str]:
@@ -184,7 +174,7 @@ class Fetcher:
 
     def _due(self, name: str) -> bool:
         refused = self._refused.get(name)
-        return refused is None or refused.until_fetch <= self._fetches
+        return refused is None or refused.until_fetch <= self.fetches
 
     def _bring_one(self, name: str, oid: str) -> None:
         done = self._run(_refspecs([name]), prune=False)
@@ -199,7 +189,7 @@ class Fetcher:
         if name not in self._refused:
             self.doubtful = True
             log.warning("branch refused branch=%s tip=%s error=%s", name, oid, done)
-        self._refused[name] = Refused(oid, sentence, self._fetches + self._limits.retry_refused)
+        self._refused[name] = Refused(oid, sentence, self.fetches + self._limits.retry_refused)
 
     def _forget(self, gone: Iterable[str]) -> None:
         lines = "".join(f"delete {TRACKING}{name}\n" for name in sorted(gone))

@@ -28,15 +28,12 @@ _LAST_INSTANT = 253402300799  # 9999-12-31T23:59:59Z, the end of datetime
 
 
 class TreeEntry(NamedTuple):
-    """One line of a tree."""
-
     mode: int
     name: str
     oid: str
 
 
 def blob_oid(content: bytes) -> str:
-    """Git's id of this content."""
     return _oid(b"blob", content)
 
 
@@ -108,19 +105,17 @@ def signed(payloads: Mapping[str, bytes], sign: Sign) -> dict[str, bytes]:
 
 
 def commit_oid(data: bytes) -> str:
-    """Git's id of this commit."""
     return _oid(b"commit", data)
 
 
 def _reparented(commit: bytes, renamed: Mapping[bytes, bytes]) -> bytes:
     head, blank, body = commit.partition(b"\n\n")
-    lines = [_renamed(line, renamed) for line in head.split(b"\n")]
+    lines = head.split(b"\n")
+    for number, line in enumerate(lines):
+        key, _, oid = line.partition(b" ")
+        if key == b"parent":
+            lines[number] = b"parent " + renamed.get(oid, oid)
     return b"\n".join(lines) + blank + body
-
-
-def _renamed(line: bytes, renamed: Mapping[bytes, bytes]) -> bytes:
-    key, _, oid = line.partition(b" ")
-    return b"parent " + renamed.get(oid, oid) if key == b"parent" else line
 
 
 _COMMIT_IN_A_PACK = 1
@@ -166,7 +161,7 @@ Row = tuple[bytes, bytes, bytes]
 
 
 def tree_rows(data: bytes) -> list[Row]:
-    """The same, unparsed. ValueError if invalid."""
+    """The entries, not parsed. ValueError if invalid."""
     rows: list[Row] = _TREE_ENTRY.findall(data)
     # Bytes between or after the matches would be in none of them.
     if sum([len(mode) + len(name) for mode, name, _ in rows]) + 22 * len(rows) != len(data):
@@ -175,7 +170,6 @@ def tree_rows(data: bytes) -> list[Row]:
 
 
 def tree_entry(row: Row) -> TreeEntry:
-    """One row, parsed."""
     mode, name, oid = row
     return TreeEntry(int(mode, 8), name.decode("utf-8", "surrogateescape"), oid.hex())
 
@@ -186,16 +180,8 @@ def parse_listing(data: bytes) -> list[Entry]:
     for line in data.split(b"\0")[:-1]:
         about, _, path = line.partition(b"\t")
         mode, _, oid = about.decode("ascii").split(" ")
-        entries.append(Entry(_text(path), oid, int(mode, 8)))
-    return sorted(entries, key=_by_path)
-
-
-def _by_path(entry: Entry) -> str:
-    return entry.path
-
-
-def _text(name: bytes) -> str:
-    return name.decode("utf-8", "surrogateescape")
+        entries.append(Entry(path.decode("utf-8", "surrogateescape"), oid, int(mode, 8)))
+    return sorted(entries, key=lambda entry: entry.path)
 
 
 class Placed(NamedTuple):

@@ -63,7 +63,6 @@ class Completed:
 
 
 def find_git() -> str:
-    """The full path of git in the caller's PATH."""
     found = shutil.which("git")
     if found is None:
         raise Fault("git is not installed; install git 2.33 or newer", "GitFailed")
@@ -71,7 +70,6 @@ def find_git() -> str:
 
 
 def closed_environment(home: Path, protocol: str) -> dict[str, str]:
-    """The whole environment of a git process."""
     return {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": str(home),
@@ -162,9 +160,9 @@ class Git:
             raise Fault(f"git {args[0]} failed (exit {done.code}): {done.error}", "GitFailed")
         return done.output
 
-    def start(self, args: Sequence[str], stderr: int) -> subprocess.Popen[bytes]:
+    def start(self, args: Sequence[str]) -> subprocess.Popen[bytes]:
         """Starts a local process with pipes; the caller ends it."""
-        return self._start(args, stderr, Opening())
+        return self._start(args, subprocess.DEVNULL, Opening())
 
     def _start(self, args: Sequence[str], stderr: int, opened: Opening) -> subprocess.Popen[bytes]:
         return subprocess.Popen(  # noqa: S603 - a list, with names checked by reconciler.store.git.git_names
@@ -222,7 +220,7 @@ class Helper:
 
     def _ask(self, question: bytes, read: Callable[[BinaryIO], Answer]) -> Answer:
         if self._process is None:
-            self._process = self._git.start(self._args, subprocess.DEVNULL)
+            self._process = self._git.start(self._args)
         process, answered = self._process, False
         assert process.stdin is not None
         assert process.stdout is not None

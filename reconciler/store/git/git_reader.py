@@ -1,6 +1,6 @@
 """The reading part of every store on git: one object database, queried through helper processes.
 
-Nothing here talks to a remote or writes. Faults are those of `port.Store`.
+Nothing here talks to a remote or writes. Faults are those of `Store`.
 
 Held by tests/contract/test_store_contract.py.
 """
@@ -13,7 +13,7 @@ from typing import BinaryIO
 from reconciler.store.git import git_names, git_objects
 from reconciler.store.git.git_process import Git, Helper, read_exactly, read_line
 from reconciler.store.git.tree_walk import differing
-from reconciler.store.store_port import Commit, Entry
+from reconciler.store.store_port import Commit, Entry, first_parents
 from schemas.errors import Fault
 
 _PORTION = 500  # ids per question: 20 kB, well below a pipe's buffer
@@ -37,11 +37,9 @@ class GitReader:
         self._listings: dict[str, tuple[Entry, ...]] = {}
 
     def commit(self, oid: str) -> Commit:
-        """See `port.Store.commit`."""
         return git_objects.parse_commit(oid, self.commit_object(oid))
 
     def commit_object(self, oid: str) -> bytes:
-        """The raw bytes of a commit."""
         (found,) = self.commit_objects([oid]).values()
         return found
 
@@ -50,22 +48,14 @@ class GitReader:
         return self._read_objects([git_names.full_oid(oid) for oid in oids], b"commit")
 
     def log(self, oid: str, limit: int) -> Sequence[Commit]:
-        """See `port.Store.log`."""
-        commits: list[Commit] = []
-        step: str | None = oid
-        while step is not None and len(commits) < limit:
-            commits.append(self.commit(step))
-            step = commits[-1].parents[0] if commits[-1].parents else None
-        return commits
+        return first_parents(self.commit, oid, limit)
 
     def parent(self, oid: str) -> str | None:
-        """See `port.Store.parent`."""
         own, line = self._headers.ask(_lines([git_names.full_oid(oid), f"{oid}^1"]), _line_reader(2))
         _header(own, b"commit")
         return None if line.endswith(b" missing") else git_names.full_oid(line.split(b" ")[0].decode("ascii"))
 
     def is_ancestor(self, old: str, new: str) -> bool:
-        """See `port.Store.is_ancestor`."""
         args = ["merge-base", "--is-ancestor", git_names.full_oid(old), git_names.full_oid(new)]
         done = self._git.run(args, self._limit_s)
         if done.code not in (0, 1):
@@ -73,7 +63,6 @@ class GitReader:
         return done.code == 0
 
     def merge_bases(self, one: str, other: str) -> Sequence[str]:
-        """See `port.Store.merge_bases`."""
         args = ["merge-base", "--all", git_names.full_oid(one), git_names.full_oid(other)]
         done = self._git.run(args, min(self._limit_s, _WALK_S))
         if done.code not in (0, 1):
@@ -81,14 +70,12 @@ class GitReader:
         return sorted(map(git_names.full_oid, done.output.decode("ascii").split()))
 
     def last_change(self, commit: str, path: str) -> str | None:
-        """See `port.Store.last_change`."""
         literal = f":(top,literal){git_names.tree_path(path)}"
         args = ["rev-list", "-1", "--first-parent", git_names.full_oid(commit), "--", literal]
         found = self._git.check(args, self._limit_s).decode("ascii").strip()
         return found or None
 
     def diff(self, old: str | None, new: str) -> Sequence[Entry]:
-        """See `port.Store.diff`."""
         if old is not None:
             return differing(self._trees, self.tree_of(old), self.tree_of(new))
         return self._listing(self.tree_of(new))
@@ -105,7 +92,6 @@ class GitReader:
         return self._read_objects(oids, b"tree")
 
     def sizes(self, oids: Iterable[str]) -> Mapping[str, int]:
-        """See `port.Store.sizes`."""
         found: dict[str, int] = {}
         for portion in _portions(map(git_names.full_oid, oids)):
             lines = self._headers.ask(_lines(portion), _line_reader(len(portion)))
@@ -114,11 +100,10 @@ class GitReader:
         return found
 
     def read(self, oids: Iterable[str]) -> Mapping[str, bytes]:
-        """See `port.Store.read`."""
         return self._read_objects([git_names.full_oid(oid) for oid in oids], b"blob")
 
     def read_path(self, commit: str, path: str) -> bytes | None:
-        """See `port.Store.read_path`; None also for anything but a plain file (a symlink, a folder)."""
+        """None also for anything but a plain file (a symlink, a folder)."""
         *folders, name = git_names.tree_path(path).split("/")
         tree = self.tree_of(commit)
         # Step by step: git's own `commit:path` does not distinguish a lost tree from a missing one.
@@ -135,7 +120,6 @@ class GitReader:
         return next((e for e in git_objects.parse_tree(self._trees([tree])[tree]) if e.name == name), None)
 
     def tree_of(self, commit: str) -> str:
-        """The id of a commit's tree."""
         line = self._headers.ask(_lines([f"{git_names.full_oid(commit)}^{{tree}}"]), read_line)
         _header(line, b"tree")
         return line.split(b" ")[0].decode("ascii")

@@ -34,8 +34,7 @@ Answer = TypeVar("Answer")
 
 
 class GitStore:
-    """`port.Store` on a folder, file://, http(s):// or ssh remote; `mirror` is a folder for this process
-    only.
+    """`Store` on a remote (a folder, file://, http(s):// or ssh); `mirror` is a folder for this process only.
 
     `sign`, if given, signs every commit written here. Thread-safe, with one operation at a time. Raises
     UserError `MirrorInUse`, `UnsupportedRemote` or `BadCredentials` at construction; the remote is not
@@ -52,9 +51,8 @@ class GitStore:
     ) -> None:
         self._limits = limits or Limits()
         address = parse(remote)
-        opening(
-            address, credentials or Credentials()
-        )  # a person learns at once what a later call would fail on
+        # A person learns at once what a later call would fail on.
+        opening(address, credentials or Credentials())
         self._mirror = Mirror(mirror, address, self._limits, credentials)
         self._git = self._mirror.git
         self._lock = threading.RLock()
@@ -70,7 +68,7 @@ class GitStore:
     # -- the remote ------------------------------------------------------------------------------------------
 
     def fetch(self, patterns: Sequence[str]) -> Mapping[str, str]:
-        """See `port.Store.fetch`. One git process in the normal case."""
+        """One git process in the normal case."""
         wanted = [git_names.branch_pattern(pattern) for pattern in patterns]
         with self._lock:
             self._sound(lambda: self._fetch(wanted))
@@ -103,20 +101,18 @@ class GitStore:
                 self._tend(hurried=False)
 
     def keep(self, oid: str) -> bool:
-        """See `port.Store.keep`. Servers with git's protocol 2 provide a commit by its id."""
+        """Servers with git's protocol 2 provide a commit by its id."""
         with self._lock:
             return self._sound(lambda: self._fetcher.keep(git_names.full_oid(oid)))
 
     def tips(self) -> Mapping[str, str]:
-        """See `port.Store.tips`; after a restart, those of the previous process."""
+        """After a restart, those of the previous process."""
         return dict(self._fetcher.tips)
 
     def alarms(self) -> Sequence[str]:
-        """See `port.Store.alarms`."""
         return self._fetcher.alarms()
 
     def push(self, branch: str, new: str, expected: str | None) -> Outcome:
-        """See `port.Store.push`."""
         ref = f"refs/heads/{git_names.branch_name(branch)}"
         lease = "" if expected is None else git_names.full_oid(expected)
         args = ["push", "--quiet", "--no-verify", "--recurse-submodules=no", "--no-signed"]
@@ -125,25 +121,23 @@ class GitStore:
             return self._sound(lambda: self._pushed(args, branch, new, expected))
 
     def _pushed(self, args: Sequence[str], branch: str, new: str, expected: str | None) -> Outcome:
-        with self._lock:
-            done = self._git.talk(args, self._limits.remote.total_seconds())
-            outcome = Outcome.COMMITTED if done.code == 0 else self._settled(branch, new, expected)
-            if outcome is Outcome.REFUSED and done.code == TIMED_OUT:
-                outcome = Outcome.UNKNOWN  # without a refusal, the server may still be working on it
-            if outcome is Outcome.REFUSED:
-                log.info("push refused branch=%s error=%s", branch, done.error)
-                self.refusal = done.error
-            if outcome is Outcome.COMMITTED:
-                self._fetcher.tips[branch] = new
-                self._mirror.landed(new)
-                if expected is not None and new in self._roots:
-                    self._mirror.lost_a_history()
-                self._roots.clear()
-                self._tend(hurried=True)
-            return outcome
+        done = self._git.talk(args, self._limits.remote.total_seconds())
+        outcome = Outcome.COMMITTED if done.code == 0 else self._settled(branch, new, expected)
+        if outcome is Outcome.REFUSED and done.code == TIMED_OUT:
+            outcome = Outcome.UNKNOWN  # without a refusal, the server may still be working on it
+        if outcome is Outcome.REFUSED:
+            log.info("push refused branch=%s error=%s", branch, done.error)
+            self.refusal = done.error
+        if outcome is Outcome.COMMITTED:
+            self._fetcher.tips[branch] = new
+            self._mirror.landed(new)
+            if expected is not None and new in self._roots:
+                self._mirror.lost_a_history()
+            self._roots.clear()
+            self._tend(hurried=True)
+        return outcome
 
     def in_the_way(self, branch: str) -> Sequence[str]:
-        """See `port.Store.in_the_way`."""
         with self._lock:
             return self._fetcher.in_the_way(branch)
 
@@ -168,63 +162,51 @@ class GitStore:
     # -- reading ---------------------------------------------------------------------------------------------
 
     def commit(self, oid: str) -> Commit:
-        """See `port.Store.commit`."""
         return self._sound(lambda: self._reader.commit(oid))
 
     def log(self, oid: str, limit: int) -> Sequence[Commit]:
-        """See `port.Store.log`."""
         return self._sound(lambda: self._reader.log(oid, limit))
 
     def parent(self, oid: str) -> str | None:
-        """See `port.Store.parent`."""
         return self._sound(lambda: self._reader.parent(oid))
 
     def is_ancestor(self, old: str, new: str) -> bool:
-        """See `port.Store.is_ancestor`."""
         return self._sound(lambda: self._reader.is_ancestor(old, new))
 
     def last_change(self, commit: str, path: str) -> str | None:
-        """See `port.Store.last_change`."""
         return self._sound(lambda: self._reader.last_change(commit, path))
 
     def remember(self, branch: str, oid: str) -> None:
-        """See `port.Store.remember`."""
         with self._lock:
             self._mirror.remember(git_names.branch_name(branch), git_names.full_oid(oid))
 
     def remembered(self, branch: str) -> str | None:
-        """See `port.Store.remembered`."""
         return self._mirror.remembered(git_names.branch_name(branch))
 
     def merge_bases(self, one: str, other: str) -> Sequence[str]:
-        """See `port.Store.merge_bases`."""
         return self._sound(lambda: self._reader.merge_bases(one, other))
 
     def diff(self, old: str | None, new: str) -> Sequence[Entry]:
-        """See `port.Store.diff`."""
         return self._sound(lambda: self._reader.diff(old, new))
 
     def sizes(self, oids: Iterable[str]) -> Mapping[str, int]:
-        """See `port.Store.sizes`."""
         return self._sound(lambda: self._reader.sizes(oids))
 
     def read(self, oids: Iterable[str]) -> Mapping[str, bytes]:
-        """See `port.Store.read`."""
         return self._sound(lambda: self._reader.read(oids))
 
     def read_path(self, commit: str, path: str) -> bytes | None:
-        """See `port.Store.read_path`."""
         return self._sound(lambda: self._reader.read_path(commit, path))
 
     # -- writing ---------------------------------------------------------------------------------------------
 
     def write(self, draft: Draft) -> str:
-        """See `port.Store.write`. O(changes); the base's files are never listed."""
+        """O(changes); the base's files are never listed."""
         (oid,) = self.write_all([draft])
         return oid
 
     def write_all(self, drafts: Sequence[Draft]) -> list[str]:
-        """See `port.Store.write_all`. One git process; two more if commits are signed."""
+        """One git process; two more if commits are signed."""
         return self._sound(lambda: self._write_all(drafts))
 
     def _write_all(self, drafts: Sequence[Draft]) -> list[str]:
@@ -282,7 +264,6 @@ class GitStore:
     # -- helpers ---------------------------------------------------------------------------------------------
 
     def mended(self) -> Sequence[str]:
-        """See `port.Store.mended`."""
         with self._lock:
             told, self._mirror.mended[:] = tuple(self._mirror.mended), ()
             return told
@@ -309,7 +290,7 @@ class GitStore:
         return self._reader.tips({branch: TRACKING + branch for branch in branches})
 
     def close(self) -> None:
-        """See `port.Store.close`; another process may own the mirror afterwards."""
+        """Another process may own the mirror afterwards."""
         with self._lock:
             self._reader.close()
             self._mirror.close()

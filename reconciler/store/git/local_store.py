@@ -34,8 +34,7 @@ def quarantine(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 class LocalStore:
-    """`port.Store` on a git directory (`.git`, or a bare repository); `push` and `write` raise UserError
-    `ReadOnly`.
+    """`Store` on a git directory (`.git`, or a bare repository). Writing raises UserError `ReadOnly`.
 
     A bare repository has its own branches. A clone has those of its origin as last fetched, and its own if
     origin has none of that name.
@@ -56,7 +55,6 @@ class LocalStore:
         return git_names.full_oid(done.output.decode("ascii").strip()) if done.code == 0 else None
 
     def fetch(self, patterns: Sequence[str]) -> Mapping[str, str]:
-        """The matching local branches."""
         return git_names.matching([git_names.branch_pattern(pattern) for pattern in patterns], self.tips())
 
     def tips(self) -> Mapping[str, str]:
@@ -77,29 +75,23 @@ class LocalStore:
         return (_HEADS,) if is_bare else (_HEADS, _TRACKING)
 
     def alarms(self) -> Sequence[str]:
-        """Always empty: nothing is fetched."""
         return ()
 
     # -- reading ---------------------------------------------------------------------------------------------
 
     def commit(self, oid: str) -> Commit:
-        """See `port.Store.commit`."""
         return self._reader.commit(oid)
 
     def log(self, oid: str, limit: int) -> Sequence[Commit]:
-        """See `port.Store.log`."""
         return self._reader.log(oid, limit)
 
     def parent(self, oid: str) -> str | None:
-        """See `port.Store.parent`."""
         return self._reader.parent(oid)
 
     def is_ancestor(self, old: str, new: str) -> bool:
-        """See `port.Store.is_ancestor`."""
         return self._reader.is_ancestor(old, new)
 
     def last_change(self, commit: str, path: str) -> str | None:
-        """See `port.Store.last_change`."""
         return self._reader.last_change(commit, path)
 
     def keep(self, oid: str) -> bool:
@@ -110,53 +102,41 @@ class LocalStore:
         """Does nothing: nothing is written here."""
 
     def remembered(self, branch: str) -> str | None:  # noqa: ARG002 - the port's
-        """Always None."""
         return None
 
     def mended(self) -> Sequence[str]:
-        """Always empty: a read-only store is never repaired."""
         return ()
 
     def merge_bases(self, one: str, other: str) -> Sequence[str]:
-        """See `port.Store.merge_bases`."""
         return self._reader.merge_bases(one, other)
 
     def diff(self, old: str | None, new: str) -> Sequence[Entry]:
-        """See `port.Store.diff`."""
         return self._reader.diff(old, new)
 
     def sizes(self, oids: Iterable[str]) -> Mapping[str, int]:
-        """See `port.Store.sizes`."""
         return self._reader.sizes(oids)
 
     def read(self, oids: Iterable[str]) -> Mapping[str, bytes]:
-        """See `port.Store.read`."""
         return self._reader.read(oids)
 
     def read_path(self, commit: str, path: str) -> bytes | None:
-        """See `port.Store.read_path`."""
         return self._reader.read_path(commit, path)
 
     def in_the_way(self, branch: str) -> Sequence[str]:
-        """The local ones."""
         return git_names.in_the_way(branch, self.tips())
 
     # -- not writing -----------------------------------------------------------------------------------------
 
     def write(self, draft: Draft) -> str:  # noqa: ARG002 - the port's
-        """Always UserError `ReadOnly`."""
         raise _read_only()
 
     def write_all(self, drafts: Sequence[Draft]) -> list[str]:  # noqa: ARG002 - the port's
-        """Always UserError `ReadOnly`."""
         raise _read_only()
 
     def push(self, branch: str, new: str, expected: str | None) -> Outcome:  # noqa: ARG002 - the port's
-        """Always UserError `ReadOnly`."""
         raise _read_only()
 
     def close(self) -> None:
-        """See `port.Store.close`."""
         self._reader.close()
 
 

@@ -164,9 +164,8 @@ class Mirror:
             self._local("init", "--quiet", "--bare", "--template=")
         config = self.path / "config"
         if config.exists() and not config.read_bytes().endswith(b"\n"):
-            raise Fault(
-                "its configuration is truncated", "CorruptObjects"
-            )  # half an address would be a different remote
+            # Half an address would be a different remote.
+            raise Fault("its configuration is truncated", "CorruptObjects")
         with _git_python() as python:
             try:
                 refs = _read(python.Repo(self.path, expand_vars=False), address)
@@ -186,7 +185,7 @@ class Mirror:
         return self._limits.local.total_seconds()
 
     def next_draft(self) -> str:
-        """The ref for the next draft; it keeps the draft until some drafts later."""
+        """The ref for the next draft; it is used again for a later one, after `_DRAFTS_KEPT`."""
         self._slot = (self._slot + 1) % _DRAFTS_KEPT
         return f"{_DRAFTS}{self._slot}"
 
@@ -330,10 +329,12 @@ def _git_python() -> Iterator[ModuleType]:
 
 def _read(repository: git.Repo, address: Address) -> dict[str, str]:
     """Configures the mirror for the remote, and returns its branches."""
-    if _configured_url(repository) not in (None, address.url):
+    url = _configured_url(repository)
+    if url not in (None, address.url):
         text = f"{repository.git_dir} mirrors a different remote; give an empty folder, or remove this one"
         raise UserError(text, "MirrorInUse")
-    _configure(repository, address)
+    if url is None:
+        _configure(repository, address)
     paths = sorted(ref.path for ref in repository.refs if ref.path.startswith(TRACKING))
     # Read from the ref files: GitPython's object access would start a git process of its own.
     read = repository.head.dereference_recursive
@@ -346,8 +347,6 @@ def _configured_url(repository: git.Repo) -> str | None:
 
 
 def _configure(repository: git.Repo, address: Address) -> None:
-    if _configured_url(repository) == address.url:
-        return
     with repository.config_writer("repository") as config:
         config.set_value('remote "origin"', "url", address.url)
         config.set_value('remote "origin"', "fetch", f"+refs/heads/*:{TRACKING}*")

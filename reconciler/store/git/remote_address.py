@@ -40,10 +40,6 @@ class Address:
     user: str = field(default="", repr=False)  # some forges take a token as the user name alone
     has_password: bool = False
 
-    def scrub(self, text: str) -> str:
-        """The text without any credentials."""
-        return scrubbed(text, self.secrets)
-
 
 def scrubbed(text: str, secrets: tuple[str, ...]) -> str:
     """The text without these secrets, and without the login of any URL in it."""

@@ -13,7 +13,7 @@ from reconciler.store.git.git_objects import blob_oid
 from reconciler.store.git.git_reader import MAX_OBJECT
 from reconciler.store.git.git_store import GitStore
 from reconciler.store.git.mirror import Limits
-from reconciler.store.git.remote_address import parse
+from reconciler.store.git.remote_address import parse, scrubbed
 from reconciler.store.store_port import Draft, Outcome
 from schemas.errors import Fault, UserError
 from tests.reconciler.store.conftest import BO, NOW, push_one
@@ -161,7 +161,9 @@ def test_texts_are_scrubbed_of_anybodys_credentials():
     token = base64.b64encode(b"bo:pa@ss/word").decode()
     dirty = f"https://eve:hunter2@other/y, https://bo:pa@ss/word@host/x: sent Basic {token} for pa@ss/word"
     assert address.url == "https://host/x.git"
-    assert address.scrub(dirty) == "https://***@other/y, https://***@host/x: sent Basic *** for ***"
+    assert (
+        scrubbed(dirty, address.secrets) == "https://***@other/y, https://***@host/x: sent Basic *** for ***"
+    )
 
 
 def test_credentials_open_a_remote_that_asks_for_them(remote, tmp_path, open_store):
