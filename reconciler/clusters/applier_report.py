@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -77,9 +77,8 @@ class Report:
     checks: Mapping[CheckKey, Busy | tuple[CheckResult, ...]] = field(default_factory=dict)
     refusals: Mapping[RefusalKey, Refused] = field(default_factory=dict)
     differences: tuple[Difference, ...] = ()
-    terms: Mapping[str, str] = field(
-        default_factory=dict
-    )  # by slice: `digest_of` the terms that it was compared with
+    terms: Mapping[str, str] = field(default_factory=dict)
+    """By slice: `digest_of` the terms that it was compared with."""
     trouble: str = ""
 
 
@@ -184,7 +183,6 @@ class Rendering:
         self._known: dict[str, dict[str, tuple[Row, bytes]]] = {}
 
     def files(self, cluster: str, report: Report) -> Files:
-        """Every file of the branch."""
         files = {HEAD: _head(cluster, report)}
         for folder, rows in _rows(report).items():
             files |= _spread(folder, self._written(folder, rows))
@@ -367,17 +365,13 @@ def report_from(cluster: str, contents: Mapping[str, Any]) -> Report:
 def _view(rows: Mapping[str, list[Any]], at: datetime) -> ClusterView:
     return ClusterView(
         at=at,
-        nodes=_by_name(rows["nodes"]),
+        nodes={r.name: r for r in sorted(rows["nodes"], key=lambda r: r.name)},
         slices={r.name: r.namespaces for r in sorted(rows["slices"], key=lambda r: r.name)},
         workloads=tuple(rows["workloads"]),
         unmanaged=tuple(rows["unmanaged"]),
         sizes={r.pool: r.nodes for r in rows["sizes"]},
         served=frozenset((r.uid, r.start) for r in rows["served"]),
     )
-
-
-def _by_name(nodes: Collection[NodeView]) -> dict[str, NodeView]:
-    return {node.name: node for node in sorted(nodes, key=lambda node: node.name)}
 
 
 def _check_outcome(row: CheckRow) -> Busy | tuple[CheckResult, ...]:

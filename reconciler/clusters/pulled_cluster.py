@@ -61,7 +61,6 @@ LOOK = timedelta(seconds=10)
 
 
 def branch_of(cluster: str) -> str:
-    """The branch with a cluster's reports."""
     return PATTERN.replace("*", cluster)
 
 

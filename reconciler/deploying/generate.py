@@ -1,5 +1,4 @@
-"""Writes the generated files of deploy/chart: its schema of values, the permission rules, the custom
-resources.
+"""Writes the generated files of deploy/chart: its schema of values, permission rules, custom resources.
 
 `python -m reconciler.deploying.generate`, with --check only compares. Templates read these files; so a new
 rule in the code is in the chart as well.
@@ -22,26 +21,18 @@ from schemas.reading.yaml_text import dump
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "chart"
 
-ROWS: Mapping[str, tuple[Rule, ...]] = {
-    "driver": RULES,
-    "door": DOOR_RULES,
-    "admission": ADMISSION_RULES,
-}
+ROWS: Mapping[str, tuple[Rule, ...]] = {"driver": RULES, "door": DOOR_RULES, "admission": ADMISSION_RULES}
 
 
 def texts() -> dict[str, str]:
     """The text of every generated file, by its path in the chart."""
-    crd = gpr_crd()
+    crd, schema = gpr_crd(), Values.model_json_schema(by_alias=True)
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
     return {
-        "values.schema.json": json.dumps(_schema(), indent=2, ensure_ascii=False) + "\n",
+        "values.schema.json": json.dumps(schema, indent=2, ensure_ascii=False) + "\n",
         "files/rights.yaml": dump({name: _split(rows) for name, rows in ROWS.items()}),
         f"files/crds/{crd['metadata']['name']}.yaml": dump(crd),
     }
-
-
-def _schema() -> dict[str, Any]:
-    schema = Values.model_json_schema(by_alias=True)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
 def _split(rows: tuple[Rule, ...]) -> dict[str, Any]:
@@ -58,7 +49,6 @@ def stale(folder: Path = FOLDER) -> list[str]:
 
 
 def write(folder: Path = FOLDER) -> None:
-    """Writes the files."""
     refresh(folder, texts())
 
 

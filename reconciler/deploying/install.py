@@ -1,5 +1,4 @@
-"""Installs: each object by server-side apply; objects of an earlier installation that are no longer wanted
-are removed.
+"""Installs each object by server-side apply, and removes what an earlier installation had and this one has not.
 
 Running it again is the upgrade. What Helm installed belongs to Helm: it is refused, never taken over.
 
@@ -8,10 +7,10 @@ Held by tests/deploy/test_install.py on a real API server.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
 
-from reconciler.clusters.kubernetes.api.api_client import Api, Rejected
+from reconciler.clusters.kubernetes.api.api_client import Api, Json, Rejected
 from reconciler.clusters.kubernetes.names import MANAGED_BY, MANAGER
 from reconciler.deploying.install_values import Values
 from reconciler.deploying.installed_objects import namespace, objects
@@ -19,12 +18,8 @@ from reconciler.deploying.object_kinds import KINDS, Kind, called, path_of
 from reconciler.deploying.part_names import APP, COMPONENT, INSTANCE, NAME, Place
 from schemas.errors import UserError
 
-Json = dict[str, Any]
-
 
 class Step(NamedTuple):
-    """The result for one object."""
-
     what: str
     done: Literal["created", "changed", "unchanged", "removed"]
 
@@ -81,12 +76,8 @@ def _applied(api: Api, item: Json, place: Place) -> Step:
     after = api.apply(path, item)
     if before is None:
         return Step(called(item), "created")
-    same = _version(before) == _version(after)
+    same = before["metadata"]["resourceVersion"] == after["metadata"]["resourceVersion"]
     return Step(called(item), "unchanged" if same else "changed")
-
-
-def _version(item: Mapping[str, Any]) -> str:
-    return str(item["metadata"]["resourceVersion"])
 
 
 def _pruned(api: Api, wanted: list[Json], place: Place) -> Iterator[Step]:

@@ -19,8 +19,6 @@ from schemas.documents.elastic import ScaleTarget
 from schemas.errors import UserError
 from schemas.reading.units import Name
 
-Json = dict[str, Any]
-
 Secret = Annotated[str, Field(pattern=r"^([a-z0-9]([-.a-z0-9]*[a-z0-9])?)?$", max_length=253)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 Seconds = Annotated[int, Field(ge=1, le=3600)]

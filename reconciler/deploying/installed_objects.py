@@ -6,9 +6,9 @@ deploy/chart has the same objects as templates; tests/deploy/test_chart.py compa
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from reconciler.clusters.kubernetes.admission.webhook import SERVICE
+from reconciler.clusters.kubernetes.api.api_client import Json
 from reconciler.clusters.kubernetes.names import MANAGED_BY, MANAGER
 from reconciler.clusters.kubernetes.rbac import ADMISSION_RULES, DOOR_RULES, RULES, Rule
 from reconciler.deploying import part_rights
@@ -19,11 +19,8 @@ from reconciler.deploying.part_names import APP, INSTANCE, PART_OF, Place, about
 from reconciler.deploying.part_pods import HTTP, HTTPS, SECRETS, Program, daemon_set, deployment
 from schemas.export.crds import gpr_crd
 
-Json = dict[str, Any]
-
 
 def namespace(place: Place) -> Json:
-    """The namespace for everything; Helm creates its own."""
     marks = {PART_OF: APP, INSTANCE: place.name, MANAGED_BY: MANAGER}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place.namespace, "labels": marks}}
 
@@ -48,18 +45,10 @@ def _controller(values: Values, place: Place) -> Iterator[Json]:
     driving = (*RULES, *part_rights.scaling(values.scale_targets)) if given.drives_this_cluster else ()
     rules = (*driving, *part_rights.election(place, part), *part_rights.kubeconfigs(given.cluster_secrets))
     yield from _who(place, part, rules)
-    yield from _walls(values, place, part, HTTP)
-    yield _service(place, part, {"name": "http", "port": HTTP, "targetPort": "http"})
-    yield from _budget(place, part, given.replicas)
+    yield from _reached(values, place, part, given.replicas)
     args = [word for address in values.repositories for word in ("--repo", address)]
-    args += [
-        "--listen",
-        f":{HTTP}",
-        "--poll",
-        str(given.poll),
-        "--elect",
-        f"{place.namespace}/{place.named(part)}",
-    ]
+    args += ["--listen", f":{HTTP}", "--poll", str(given.poll)]
+    args += ["--elect", f"{place.namespace}/{place.named(part)}"]
     mounts = {}
     if given.kubeconfigs:
         mounts["kubeconfigs"] = given.kubeconfigs
@@ -79,9 +68,7 @@ def _apply(values: Values, place: Place) -> Iterator[Json]:
     given, part = values.apply, "apply"
     driving = (*RULES, *part_rights.scaling(values.scale_targets))
     yield from _who(place, part, (*driving, *part_rights.election(place, part)))
-    yield from _walls(values, place, part, HTTP)
-    yield _service(place, part, {"name": "http", "port": HTTP, "targetPort": "http"})
-    yield from _budget(place, part, given.replicas)
+    yield from _reached(values, place, part, given.replicas)
     args = ("--listen", f":{HTTP}", "--elect", f"{place.namespace}/{place.named(part)}")
     run = Program(
         "egs-reconciler", ("apply", *_one(values), *args), ports=(_port("http", HTTP),), probes=_PROBES
@@ -129,9 +116,7 @@ def _agents(values: Values, place: Place) -> Iterator[Json]:
 def _portal(values: Values, place: Place) -> Iterator[Json]:
     given, part = values.portal, "portal"
     yield part_rights.account(place, part, calls=False)
-    yield from _walls(values, place, part, HTTP)
-    yield _service(place, part, {"name": "http", "port": HTTP, "targetPort": "http"})
-    yield from _budget(place, part, given.replicas)
+    yield from _reached(values, place, part, given.replicas)
     args = ["--repo", values.repository, "--listen", f":{HTTP}", "--poll", str(given.poll)]
     mounts = {}
     if given.session_secret:
@@ -208,6 +193,13 @@ def _one(values: Values) -> tuple[str, ...]:
 
 def _port(name: str, number: int) -> Json:
     return {"name": name, "containerPort": number, "protocol": "TCP"}
+
+
+def _reached(values: Values, place: Place, part: str, replicas: int) -> Iterator[Json]:
+    """What a part needs that others reach by HTTP."""
+    yield from _walls(values, place, part, HTTP)
+    yield _service(place, part, {"name": "http", "port": HTTP, "targetPort": "http"})
+    yield from _budget(place, part, replicas)
 
 
 def _service(place: Place, part: str, port: Json) -> Json:

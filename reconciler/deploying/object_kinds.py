@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-Json = dict[str, Any]
+from reconciler.clusters.kubernetes.api.api_client import Json
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One collection."""
-
     group: str  # as in apiVersion
     plural: str
     namespaced: bool = True

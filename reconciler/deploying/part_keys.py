@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
+from reconciler.clusters.kubernetes.api.api_client import Json
 from reconciler.deploying.install_values import Values
 from reconciler.deploying.part_pods import SECRETS, Program
-
-Json = dict[str, Any]
 
 SIGNERS, REVOKED = "allowed_signers", "revoked_keys"
 READABLE = 0o444

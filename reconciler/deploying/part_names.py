@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from reconciler.clusters.kubernetes.api.api_client import Json
 from reconciler.clusters.kubernetes.names import MANAGED_BY, MANAGER, SYSTEM_NAMESPACE
-
-Json = dict[str, Any]
 
 RBAC = "rbac.authorization.k8s.io"
 NAME = "app.kubernetes.io/name"
@@ -31,21 +29,17 @@ class Place:
         return SYSTEM_NAMESPACE
 
     def named(self, part: str) -> str:
-        """Name of every object of a part."""
         return f"{self.name}-{part}"
 
 
 def picked(place: Place, part: str) -> dict[str, str]:
-    """Labels that select the pods of a part."""
     return {NAME: APP, INSTANCE: place.name, COMPONENT: part}
 
 
 def labels(place: Place, part: str) -> dict[str, str]:
-    """Labels of every object of a part."""
     return picked(place, part) | {PART_OF: APP, MANAGED_BY: MANAGER}
 
 
 def about(place: Place, part: str, *, namespaced: bool = True) -> Json:
-    """Metadata of an object of a part."""
     where = {"namespace": place.namespace} if namespaced else {}
     return {"name": place.named(part), **where, "labels": labels(place, part)}

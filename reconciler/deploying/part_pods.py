@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+from reconciler.clusters.kubernetes.api.api_client import Json
 from reconciler.clusters.kubernetes.names import GPU_RESOURCE, SLICE
 from reconciler.deploying.install_values import Limits, Pods, Resources, Values
 from reconciler.deploying.part_names import Place, about, labels, picked
-
-Json = dict[str, Any]
 
 USER = 10001
 """The image's user, which has a name there: ssh requires one."""
@@ -70,7 +68,6 @@ def deployment(place: Place, part: str, replicas: int, run: Program, values: Val
 
 
 def daemon_set(place: Place, part: str, run: Program, values: Values) -> Json:
-    """The agents."""
     spec = pod(place, part, run, values, values.agents)
     spec["tolerations"] = [*FIXED_TOLERATIONS, *spec.get("tolerations", ())]
     if values.agents.runtime_class:
@@ -88,7 +85,6 @@ def daemon_set(place: Place, part: str, run: Program, values: Values) -> Json:
 
 
 def pod(place: Place, part: str, run: Program, values: Values, pods: Pods) -> Json:
-    """A pod's spec."""
     secrets = ({"git": values.git.secret} if values.git.secret else {}) | dict(run.mounts)
     folders = {name: _secret(secret) for name, secret in secrets.items()} | dict(run.folders)
     spec: Json = {
@@ -124,7 +120,6 @@ def pod(place: Place, part: str, run: Program, values: Values, pods: Pods) -> Js
 def container(
     place: Place, part: str, run: Program, values: Values, pods: Pods, folders: Sequence[str]
 ) -> Json:
-    """The only container."""
     found: Json = {
         "name": part,
         "image": image(place, values),
@@ -149,13 +144,10 @@ def container(
 
 
 def image(place: Place, values: Values) -> str:
-    """The full image name."""
     given = values.image
-    return (
-        f"{given.repository}@{given.digest}"
-        if given.digest
-        else f"{given.repository}:{given.tag or place.version}"
-    )
+    if given.digest:
+        return f"{given.repository}@{given.digest}"
+    return f"{given.repository}:{given.tag or place.version}"
 
 
 def _environment(run: Program, values: Values) -> list[Json]:

@@ -6,18 +6,15 @@ agent has no permissions and no token.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
+from reconciler.clusters.kubernetes.api.api_client import Json
 from reconciler.clusters.kubernetes.rbac import Rule
 from reconciler.deploying.part_names import RBAC, Place, about
 from schemas.documents.elastic import CLUSTER_API, ScaleTarget
 
-Json = dict[str, Any]
-
 
 def written(rules: Iterable[Rule]) -> list[Json]:
-    """The rules in Kubernetes' format."""
     return [
         {"apiGroups": [rule.group], "resources": [rule.resource], "verbs": list(rule.verbs)}
         | ({"resourceNames": list(rule.names)} if rule.names else {})
@@ -37,49 +34,27 @@ def account(place: Place, part: str, *, calls: bool) -> Json:
 
 def granted(place: Place, part: str, rules: Iterable[Rule]) -> Iterator[Json]:
     """Roles and bindings that give the part's account exactly these rules."""
-    rows = tuple(rules)
-    everywhere = [rule for rule in rows if not rule.system]
-    here = [rule for rule in rows if rule.system]
-    if everywhere:
-        yield _role("ClusterRole", about(place, part, namespaced=False), written(everywhere))
-        yield _binding(place, part, "ClusterRole", about(place, part, namespaced=False))
-    if here:
-        yield _role("Role", about(place, part), written(here))
-        yield _binding(place, part, "Role", about(place, part))
-
-
-def _role(kind: str, metadata: Mapping[str, Any], rules: list[Json]) -> Json:
-    return {"apiVersion": f"{RBAC}/v1", "kind": kind, "metadata": metadata, "rules": rules}
-
-
-def _binding(place: Place, part: str, kind: str, metadata: Mapping[str, Any]) -> Json:
-    return {
-        "apiVersion": f"{RBAC}/v1",
-        "kind": f"{kind}Binding",
-        "metadata": metadata,
-        "roleRef": {"apiGroup": RBAC, "kind": kind, "name": place.named(part)},
-        "subjects": [{"kind": "ServiceAccount", "name": place.named(part), "namespace": place.namespace}],
-    }
+    rows, name = tuple(rules), place.named(part)
+    for kind, system in (("ClusterRole", False), ("Role", True)):
+        own = written(rule for rule in rows if rule.system == system)
+        if not own:
+            continue
+        head: Json = {"apiVersion": f"{RBAC}/v1", "metadata": about(place, part, namespaced=system)}
+        yield {**head, "kind": kind, "rules": own}
+        yield {
+            **head,
+            "kind": f"{kind}Binding",
+            "roleRef": {"apiGroup": RBAC, "kind": kind, "name": name},
+            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": place.namespace}],
+        }
 
 
 def election(place: Place, part: str) -> tuple[Rule, ...]:
     """Rules for a part with an election."""
+    group, own = "coordination.k8s.io", (place.named(part),)
     return (
-        Rule(
-            "coordination.k8s.io",
-            "leases",
-            ("create",),
-            "create the Lease of the election",
-            system=True,
-        ),
-        Rule(
-            "coordination.k8s.io",
-            "leases",
-            ("get", "update"),
-            "hold the Lease",
-            names=(place.named(part),),
-            system=True,
-        ),
+        Rule(group, "leases", ("create",), "create the Lease of the election", system=True),
+        Rule(group, "leases", ("get", "update"), "hold the Lease", names=own, system=True),
     )
 
 

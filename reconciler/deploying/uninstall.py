@@ -1,5 +1,4 @@
-"""Removes everything of ours from a cluster: marks on nodes, slices, admission objects, and finally
-ourselves.
+"""Removes everything of ours from a cluster: marks on nodes, slices, admission objects, and then ourselves.
 
 First the writers are stopped, then the admission objects are removed, so that no pod waits for a missing
 webhook. Each step is repeatable; an interrupted one starts again. Other people's objects stay: namespaces
@@ -14,12 +13,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from reconciler.clock import Clock, monotonic_s
 from reconciler.clusters.kubernetes.admission.object_authors import GUARD
 from reconciler.clusters.kubernetes.admission.object_shapes import KINDS as ADMISSIONS
-from reconciler.clusters.kubernetes.api.api_client import Api, Rejected
+from reconciler.clusters.kubernetes.api.api_client import Api, Json, Rejected
 from reconciler.clusters.kubernetes.api.api_features import ADMISSION
 from reconciler.clusters.kubernetes.names import (
     CHECK,
@@ -34,6 +32,7 @@ from reconciler.clusters.kubernetes.names import (
 )
 from reconciler.clusters.kubernetes.nodes.node_inventory import Node, read_node
 from reconciler.clusters.kubernetes.nodes.node_marks import marks_of, read_stamp, untouched
+from reconciler.clusters.kubernetes.nodes.node_writer import NODES
 from reconciler.clusters.kubernetes.tenancy.slice_objects import CLUSTER_ROLE, MEMBER_ROLE
 from reconciler.clusters.kubernetes.tenancy.slice_writer import Slices
 from reconciler.deploying.install import installed
@@ -43,15 +42,12 @@ from reconciler.model.cluster_port import Busy, Refused, Stamp
 from schemas.errors import Fault, UserError
 from schemas.export.crds import GROUP, PLURAL
 
-Json = dict[str, Any]
-
 PATIENCE_S = 120.0
 """Longest wait for pods to end and namespaces to be deleted; then the command says what is left."""
 PAUSE_S = 0.2
 QUIET_S = 12.0
 """A controller reacts to changes in a cluster within five seconds; this is twice that and a margin."""
 TRIES = 5
-NODES = "/api/v1/nodes"
 _OURS = f"{MANAGED_BY}={MANAGER}"
 _WRITERS = ("controller", "apply", "door")
 """Parts that would restore what is removed."""
@@ -120,7 +116,7 @@ def _is_marked(node: Node) -> bool:
     return bool(node.annotations) or SLICE in node.labels or any(t["key"] == SLICE for t in node.taints)
 
 
-# --- whoever writes ---
+# --- the writers ---
 
 
 def _stopped(api: Api, place: Place) -> Iterator[str]:

@@ -1,7 +1,4 @@
-"""Which of the protections required by docs/security.md a forge lacks for a branch. Pure.
-
-Held by tests/reconciler/forges/test_branch_protection.py.
-"""
+"""Which of the protections required by docs/security.md a forge lacks for a branch. Pure."""
 
 from __future__ import annotations
 
@@ -75,13 +72,7 @@ def gitea_lacks(branch: str, rule: Row | None) -> tuple[str, ...]:
 
 
 def _sentences(
-    branch: str,
-    *,
-    rewrites: bool,
-    deletes: bool,
-    skips_pulls: bool,
-    skips_check: bool,
-    keeps_approvals: bool,
+    branch: str, *, rewrites: bool, deletes: bool, skips_pulls: bool, skips_check: bool, keeps_approvals: bool
 ) -> tuple[str, ...]:
     found = {
         f"{branch} can be rewritten: forbid force pushes to it": rewrites,

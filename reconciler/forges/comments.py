@@ -36,7 +36,6 @@ class Posted:
     statuses: OrderedDict[tuple[str, str], Said] = field(default_factory=OrderedDict)  # by commit, context
 
     def note_status(self, commit: str, context: str, said: Said) -> None:
-        """Records the present status."""
         self.statuses[commit, context] = said
         while len(self.statuses) > MOST_KEPT:
             self.statuses.popitem(last=False)
@@ -61,7 +60,6 @@ class Comments:
         self._known: OrderedDict[tuple[int, str], tuple[int, str]] = OrderedDict()
 
     def put(self, number: int, marker: str, body: str) -> None:
-        """See `port.Forge.put_comment`."""
         text = commented(body)
         found = self._found(number, marker)
         if found is not None and found[1].strip() == text.strip():  # some forges trim comments

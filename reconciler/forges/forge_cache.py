@@ -2,8 +2,6 @@
 
 Approvals, open pull requests and missing objects are queried each time. Forges process a push with a delay:
 an unknown commit is a fault at first, and counts as belonging to no pull request only if it stays unknown.
-
-Held by tests/reconciler/forges/test_forge_cache.py.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ T = TypeVar("T")
 
 
 class Remembering:
-    """`port.Forge` with a cache."""
+    """`Forge` with a cache."""
 
     def __init__(self, forge: Forge, clock: Clock) -> None:
         self._forge, self._clock = forge, clock
@@ -36,36 +34,30 @@ class Remembering:
 
     @property
     def kind(self) -> str:
-        """See `port.Forge.kind`."""
         return self._forge.kind
 
     def pulls_of(self, commit: str) -> Sequence[Pull]:
-        """See `port.Forge.pulls_of`."""
         return self._once(("pulls", commit), partial(self._forge.pulls_of, commit), self._all_merged)
 
     def pull(self, number: int) -> Pull:
-        """See `port.Forge.pull`."""
         return self._once(
             ("pull", number), partial(self._forge.pull, number), lambda p: self._all_merged([p])
         )
 
     def changed_paths(self, number: int) -> Sequence[str]:
-        """See `port.Forge.changed_paths`."""
         ask = partial(self._forge.changed_paths, number)
         return self._once(("paths", number), ask, lambda _: self._is_merged(number))
 
     def committers(self, number: int) -> Sequence[Committer]:
-        """See `port.Forge.committers`."""
         ask = partial(self._forge.committers, number)
         return self._once(("committers", number), ask, lambda _: self._is_merged(number))
 
     def blob_at(self, commit: str, path: str) -> str | None:
-        """See `port.Forge.blob_at`."""
         ask = partial(self._forge.blob_at, commit, path)
         return self._once(("blob", commit, path), ask, lambda oid: oid is not None)
 
     def pusher_of(self, branch: str, commit: str) -> Account | None:
-        """See `port.Forge.pusher_of`. Fault `NotKnownYet` instead of None for a recent commit."""
+        """Fault `NotKnownYet` instead of None for a recent commit."""
         ask = partial(self._forge.pusher_of, branch, commit)
         found = self._once(("pusher", branch, commit), ask, lambda account: account is not None)
         if found is None:
@@ -77,27 +69,21 @@ class Remembering:
         return found
 
     def open_pulls(self) -> Sequence[Pull]:
-        """See `port.Forge.open_pulls`."""
         return self._forge.open_pulls()
 
     def reviews(self, number: int) -> Sequence[Review]:
-        """See `port.Forge.reviews`."""
         return self._forge.reviews(number)
 
     def put_status(self, commit: str, state: CommitState, context: str, description: str, url: str) -> None:
-        """See `port.Forge.put_status`."""
         self._forge.put_status(commit, state, context, description, url)
 
     def put_comment(self, number: int, marker: str, body: str) -> None:
-        """See `port.Forge.put_comment`."""
         self._forge.put_comment(number, marker, body)
 
     def open_pull(self, branch: str, base: str, title: str, body: str) -> Pull:
-        """See `port.Forge.open_pull`."""
         return self._forge.open_pull(branch, base, title, body)
 
     def protection(self, branch: str) -> Sequence[str]:
-        """See `port.Forge.protection`."""
         return self._forge.protection(branch)
 
     def _all_merged(self, pulls: Sequence[Pull]) -> bool:

@@ -3,8 +3,6 @@
 The token is read from its file for each call, sent only to the configured host, and appears in no text.
 Answers are limited in size and time; redirects are followed within that host only. `http://` is for loopback
 only.
-
-Held by tests/reconciler/forges/test_forge_http.py.
 """
 
 from __future__ import annotations
@@ -279,8 +277,7 @@ class Api:
 
     def _limited(self, until: datetime) -> RateLimited:
         return RateLimited(
-            f"the forge {self._host} allows no more calls for now; retrying at {until:%H:%M:%SZ}",
-            until,
+            f"the forge {self._host} allows no more calls for now; retrying at {until:%H:%M:%SZ}", until
         )
 
     def _note_limits(self, reply: Reply) -> None:

@@ -1,8 +1,8 @@
-"""What the project needs of a forge, and nothing else. All data comes from its API, never from a webhook's
-body.
+"""What the project needs of a forge, and nothing else.
 
-Drivers: GitHub, GitLab, Gitea (and Forgejo). Any method may raise `schemas.errors.Fault` (`ForgeUnreachable`,
-`ForgeRefused`, `RateLimited`), whose text has no token; then nothing is known, and nothing counts.
+Drivers: GitHub, GitLab, Gitea (and Forgejo). All data comes from a forge's API, never from a webhook. Any
+method may raise `schemas.errors.Fault` (`ForgeUnreachable`, `ForgeRefused`, `RateLimited`), whose text has no
+token; then nothing is known, and nothing counts.
 """
 
 from __future__ import annotations
@@ -32,6 +32,10 @@ class Account:
     id: int
     login: str
     is_person: bool = True
+
+
+GHOST = Account(0, "ghost", is_person=False)
+"""Stands for deleted accounts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +113,7 @@ class Forge(Protocol):
         """Git's blob id of a file at a commit; None: no such file."""
 
     def pusher_of(self, branch: str, commit: str) -> Account | None:
-        """Who pushed this commit directly to the branch; None: not pushed directly, or the forge does not
-        say.
+        """Who pushed this commit directly to the branch; None: a merge did, or the forge does not say.
 
         Only for commits without a pull request. May raise Fault `NotKnownYet`.
         """
@@ -121,9 +124,7 @@ class Forge(Protocol):
         """Sets a commit status; an unchanged one costs no call."""
 
     def put_comment(self, number: int, marker: str, body: str) -> None:
-        """Creates or updates our single comment, identified by `marker` (a line of it); an unchanged one
-        costs no call.
-        """
+        """Creates or updates our comment, identified by its line `marker`; an unchanged one costs no call."""
 
     def open_pull(self, branch: str, base: str, title: str, body: str) -> Pull:
         """Opens a pull request for a pushed branch; returns the open one if there is one already."""

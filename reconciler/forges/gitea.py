@@ -16,8 +16,15 @@ from typing import Literal
 from reconciler.forges.branch_protection import gitea_lacks
 from reconciler.forges.comments import Posted, Said, commented, described
 from reconciler.forges.forge_http import Api, quoted
-from reconciler.forges.forge_port import Account, CommitState, Committer, Pull, Review
-from reconciler.forges.github_and_gitea import blob_of, comments_of, committers_in, path_of, paths_in
+from reconciler.forges.forge_port import GHOST, Account, CommitState, Committer, Pull, Review
+from reconciler.forges.github_and_gitea import (
+    blob_of,
+    comments_of,
+    committers_in,
+    latest_of,
+    path_of,
+    paths_in,
+)
 from reconciler.forges.json_fields import Json, Row
 from schemas.errors import Fault
 
@@ -33,7 +40,7 @@ _READ: Mapping[str, CommitState] = {"pending": "pending", "success": "success", 
 
 
 class Gitea:
-    """`port.Forge` for the repository OWNER/NAME."""
+    """`Forge` for the repository OWNER/NAME."""
 
     def __init__(self, api: Api, repository: str) -> None:
         self._api = api
@@ -44,13 +51,11 @@ class Gitea:
 
     @property
     def kind(self) -> str:
-        """See `port.Forge.kind`."""
         return "gitea"
 
     # -- reading: evidence ------------------------------------------------------------------------------------
 
     def pulls_of(self, commit: str) -> Sequence[Pull]:
-        """See `port.Forge.pulls_of`."""
         row = self._api.row(f"{self._repository}/commits/{commit}/pull") or self._rebased(commit)
         return [] if row is None or not row.flag("merged") else [self.pull(row.number("number"))]
 
@@ -64,7 +69,6 @@ class Gitea:
         return None
 
     def pull(self, number: int) -> Pull:
-        """See `port.Forge.pull`."""
         row = self._api.the_row(f"{self._repository}/pulls/{number}")
         timeline = self._api.rows(f"{self._repository}/issues/{number}/timeline")
         return _pull(row, self._last_pusher(row, timeline), self._merger(row, timeline))
@@ -85,7 +89,6 @@ class Gitea:
         return not repository.has("autodetect_manual_merge") or repository.flag("autodetect_manual_merge")
 
     def open_pulls(self) -> Sequence[Pull]:
-        """See `port.Forge.open_pulls`."""
         return [
             _pull(row, None, None) for row in self._api.rows(f"{self._repository}/pulls", {"state": "open"})
         ]
@@ -127,45 +130,24 @@ class Gitea:
         return listed if found is None else [row.text("sha") for row in found.rows("commits")]
 
     def reviews(self, number: int) -> Sequence[Review]:
-        """See `port.Forge.reviews`. A comment after an approval does not withdraw it."""
-        latest: dict[int, Review] = {}
         rows = self._api.rows(f"{self._repository}/pulls/{number}/reviews")
-        for row in sorted(rows, key=lambda row: row.number("id")):
-            decision = _DECISIONS.get(row.text("state"))
-            if decision is None:
-                continue  # requested, or not submitted yet
-            review = Review(
-                by=_account(row.maybe_row("user")),
-                decision=decision,
-                commit="" if row.flag("stale") else row.maybe_oid("commit_id"),
-                at=row.when("submitted_at"),
-                id=str(row.number("id")),
-                text=row.maybe_text("body"),
-                is_dismissed=row.flag("dismissed"),
-            )
-            if decision != "comment" or review.by.id not in latest:
-                latest[review.by.id] = review
-        return list(latest.values())
+        # In any other state it was only requested, or is not submitted yet.
+        submitted = [row for row in rows if row.text("state") in _DECISIONS]
+        return latest_of(map(_review, sorted(submitted, key=lambda row: row.number("id"))))
 
     def committers(self, number: int) -> Sequence[Committer]:
-        """See `port.Forge.committers`."""
         asked = {"verification": "false", "files": "false"}
         rows = self._api.rows(f"{self._repository}/pulls/{number}/commits", asked)
         return committers_in(rows, _account)
 
     def changed_paths(self, number: int) -> Sequence[str]:
-        """See `port.Forge.changed_paths`."""
-        rows = self._api.rows(f"{self._repository}/pulls/{number}/files")
-        return paths_in(rows)
+        return paths_in(self._api.rows(f"{self._repository}/pulls/{number}/files"))
 
     def blob_at(self, commit: str, path: str) -> str | None:
-        """See `port.Forge.blob_at`."""
         return blob_of(self._api, self._repository, commit, path)
 
     def pusher_of(self, branch: str, commit: str) -> Account | None:
-        """See `port.Forge.pusher_of`."""
-        feed = self._feed(self._repository, branch)
-        for row, push in feed:
+        for row, push in self._feed(self._repository, branch):
             if commit == push.get("head") or commit in self._pushed(push):
                 return _account(row.maybe_row("act_user"))
         return None
@@ -173,7 +155,6 @@ class Gitea:
     # -- writing ----------------------------------------------------------------------------------------------
 
     def put_status(self, commit: str, state: CommitState, context: str, description: str, url: str) -> None:
-        """See `port.Forge.put_status`."""
         said = Said(state, described(description), url)
         if self._status(commit, context) == said:
             return
@@ -193,7 +174,6 @@ class Gitea:
         return self._posted.statuses.get((commit, context))
 
     def put_comment(self, number: int, marker: str, body: str) -> None:
-        """See `port.Forge.put_comment`."""
         self._comments.put(number, marker, body)
 
     def _is_own(self, comment: Row) -> bool:
@@ -202,22 +182,18 @@ class Gitea:
         return _account(comment.maybe_row("user")).id == self._own
 
     def open_pull(self, branch: str, base: str, title: str, body: str) -> Pull:
-        """See `port.Forge.open_pull`."""
         where = f"{self._repository}/pulls"
         for row in self._api.rows(where, {"state": "open"}):
             head, onto = row.row("head"), row.row("base")
             own = head.has("repo_id") and head.number("repo_id") == onto.number("repo_id")
             if own and head.text("ref") == branch and onto.text("ref") == base:
                 return _pull(row, None, None)
-        made = self._api.send(
-            "POST", where, {"title": title, "head": branch, "base": base, "body": commented(body)}
-        )
-        return _pull(made, None, None)
+        content = {"title": title, "head": branch, "base": base, "body": commented(body)}
+        return _pull(self._api.send("POST", where, content), None, None)
 
     # -- protection -------------------------------------------------------------------------------------------
 
     def protection(self, branch: str) -> Sequence[str]:
-        """See `port.Forge.protection`."""
         try:
             rule = self._api.row(f"{self._repository}/branch_protections/{quoted(branch)}")
         except Fault as fault:
@@ -230,7 +206,7 @@ class Gitea:
 def _account(row: Row | None) -> Account:
     """Gitea does not distinguish bots from people, but its built-in accounts have numbers below 1."""
     if row is None or not isinstance(id_ := row.values.get("id"), int) or isinstance(id_, bool) or id_ < 1:
-        return Account(0, "ghost", is_person=False)
+        return GHOST
     return Account(row.number("id"), row.text("login"), is_person=True)
 
 
@@ -249,6 +225,18 @@ def _pull(row: Row, last_pusher: Account | None, merged_by: Account | None) -> P
         merge_commit=row.maybe_oid("merge_commit_sha") if merged else "",
         merged_by=merged_by,
         last_pusher=last_pusher,
+    )
+
+
+def _review(row: Row) -> Review:
+    return Review(
+        by=_account(row.maybe_row("user")),
+        decision=_DECISIONS[row.text("state")],
+        commit="" if row.flag("stale") else row.maybe_oid("commit_id"),
+        at=row.when("submitted_at"),
+        id=str(row.number("id")),
+        text=row.maybe_text("body"),
+        is_dismissed=row.flag("dismissed"),
     )
 
 

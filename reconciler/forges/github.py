@@ -9,30 +9,41 @@ Held by tests/reconciler/forges/test_recorded.py and tests/contract/test_forge_c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from reconciler.forges.branch_protection import github_lacks
 from reconciler.forges.comments import Posted, Said, commented, described
 from reconciler.forges.forge_http import Api, quoted
-from reconciler.forges.forge_port import Account, CommitState, Committer, Pull, Review
-from reconciler.forges.github_and_gitea import blob_of, comments_of, committers_in, path_of, paths_in
+from reconciler.forges.forge_port import GHOST, Account, CommitState, Committer, Pull, Review
+from reconciler.forges.github_and_gitea import (
+    blob_of,
+    comments_of,
+    committers_in,
+    latest_of,
+    path_of,
+    paths_in,
+)
 from reconciler.forges.json_fields import Row
 from schemas.errors import Fault
 
-GHOST = Account(0, "ghost", is_person=False)
-"""Stands for deleted accounts."""
 MOST_COMMITS = 250
 """Commits listed of a pull request."""
 MOST_PUSHES = 3
 """Pages of pushes that are searched."""
 MOST_COMPARED = 10
 """Pushes whose commits are searched for one that was not the last of its push."""
-_DECIDING = {"APPROVED": "approve", "CHANGES_REQUESTED": "reject", "DISMISSED": "reject"}
+_DECISIONS: Mapping[str, Literal["approve", "reject"]] = {
+    "APPROVED": "approve",
+    "CHANGES_REQUESTED": "reject",
+    "DISMISSED": "reject",
+}
+_READ: Mapping[str, CommitState] = {"pending": "pending", "success": "success", "failure": "failure"}
 _PUSHES = frozenset({"push", "force_push", "branch_creation"})
 
 
 class GitHub:
-    """`port.Forge` for the repository OWNER/NAME."""
+    """`Forge` for the repository OWNER/NAME."""
 
     def __init__(self, api: Api, repository: str) -> None:
         self._api = api
@@ -44,24 +55,20 @@ class GitHub:
 
     @property
     def kind(self) -> str:
-        """See `port.Forge.kind`."""
         return "github"
 
     # -- reading: evidence ------------------------------------------------------------------------------------
 
     def pulls_of(self, commit: str) -> Sequence[Pull]:
-        """See `port.Forge.pulls_of`."""
         rows = self._api.rows(f"{self._repository}/commits/{commit}/pulls")
         return [self.pull(row.number("number")) for row in rows if row.has("merged_at")]
 
     def pull(self, number: int) -> Pull:
-        """See `port.Forge.pull`."""
         row = self._api.the_row(f"{self._repository}/pulls/{number}")
         pusher = self._last_pusher(row)
         return _pull(row, pusher, _merged_by(row, pusher))
 
     def open_pulls(self) -> Sequence[Pull]:
-        """See `port.Forge.open_pulls`."""
         rows = self._api.rows(f"{self._repository}/pulls", {"state": "open", "sort": "created"})
         return [_pull(row, None, None) for row in rows]
 
@@ -79,18 +86,11 @@ class GitHub:
         return None
 
     def reviews(self, number: int) -> Sequence[Review]:
-        """See `port.Forge.reviews`. A comment after an approval does not withdraw it."""
-        latest: dict[int, Review] = {}
-        for row in self._api.rows(f"{self._repository}/pulls/{number}/reviews"):
-            if row.text("state") == "PENDING":
-                continue
-            review = _review(row)
-            if review.decision != "comment" or review.by.id not in latest:
-                latest[review.by.id] = review
-        return list(latest.values())
+        rows = self._api.rows(f"{self._repository}/pulls/{number}/reviews")
+        return latest_of(_review(row) for row in rows if row.text("state") != "PENDING")
 
     def committers(self, number: int) -> Sequence[Committer]:
-        """See `port.Forge.committers`. Fault `ForgeRefused` if there are too many commits to list all."""
+        """Fault `ForgeRefused` if there are too many commits to list all."""
         rows = self._api.rows(f"{self._repository}/pulls/{number}/commits")
         if len(rows) >= MOST_COMMITS:
             raise Fault(
@@ -101,16 +101,13 @@ class GitHub:
         return committers_in(rows, _account)
 
     def changed_paths(self, number: int) -> Sequence[str]:
-        """See `port.Forge.changed_paths`; GitHub lists the first 3000."""
-        rows = self._api.rows(f"{self._repository}/pulls/{number}/files")
-        return paths_in(rows)
+        """GitHub lists the first 3000."""
+        return paths_in(self._api.rows(f"{self._repository}/pulls/{number}/files"))
 
     def blob_at(self, commit: str, path: str) -> str | None:
-        """See `port.Forge.blob_at`."""
         return blob_of(self._api, self._repository, commit, path)
 
     def pusher_of(self, branch: str, commit: str) -> Account | None:
-        """See `port.Forge.pusher_of`."""
         ref = f"refs/heads/{branch}"
         rows = self._api.rows(f"{self._repository}/activity", {"ref": ref}, MOST_PUSHES)
         pushes = [row for row in rows if row.text("ref") == ref and row.text("activity_type") in _PUSHES]
@@ -131,7 +128,6 @@ class GitHub:
     # -- writing ----------------------------------------------------------------------------------------------
 
     def put_status(self, commit: str, state: CommitState, context: str, description: str, url: str) -> None:
-        """See `port.Forge.put_status`."""
         said = Said(state, described(description), url)
         if self._status(commit, context) == said:
             return
@@ -146,14 +142,12 @@ class GitHub:
             found = self._api.row(f"{self._repository}/commits/{commit}/status", {"per_page": "100"})
             for row in [] if found is None else found.rows("statuses"):
                 if row.text("context") == context:
-                    said = Said(
-                        _state(row.text("state")), row.maybe_text("description"), row.maybe_text("target_url")
-                    )
+                    state = _READ.get(row.text("state"), "error")
+                    said = Said(state, row.maybe_text("description"), row.maybe_text("target_url"))
                     self._posted.note_status(commit, context, said)
         return self._posted.statuses.get((commit, context))
 
     def put_comment(self, number: int, marker: str, body: str) -> None:
-        """See `port.Forge.put_comment`."""
         self._comments.put(number, marker, body)
 
     def _is_own(self, comment: Row) -> bool:
@@ -168,23 +162,18 @@ class GitHub:
         return by.id == self._own if self._own else comment.has("performed_via_github_app")
 
     def open_pull(self, branch: str, base: str, title: str, body: str) -> Pull:
-        """See `port.Forge.open_pull`."""
         where = f"{self._repository}/pulls"
         asked = {"state": "open", "head": f"{self._owner}:{branch}", "base": base}
         for row in self._api.rows(where, asked):
             if row.row("head").text("ref") == branch:
                 return _pull(row, None, None)
-        made = self._api.send(
-            "POST", where, {"title": title, "head": branch, "base": base, "body": commented(body)}
-        )
-        return _pull(made, None, None)
+        content = {"title": title, "head": branch, "base": base, "body": commented(body)}
+        return _pull(self._api.send("POST", where, content), None, None)
 
     # -- protection -------------------------------------------------------------------------------------------
 
     def protection(self, branch: str) -> Sequence[str]:
-        """See `port.Forge.protection`. Rulesets; classic branch protection if the token may read it."""
-        from reconciler.forges.branch_protection import github_lacks
-
+        """Rulesets; classic branch protection if the token may read it."""
         rules = self._api.rows(f"{self._repository}/rules/branches/{quoted(branch)}")
         try:
             older = self._api.row(f"{self._repository}/branches/{quoted(branch)}/protection")
@@ -231,23 +220,12 @@ def _merged_by(row: Row, last_pusher: Account | None) -> Account | None:
 
 def _review(row: Row) -> Review:
     state = row.text("state")
-    decision = _DECIDING.get(state, "comment")
     return Review(
         by=_account(row.maybe_row("user")),
-        decision="approve" if decision == "approve" else "reject" if decision == "reject" else "comment",
+        decision=_DECISIONS.get(state, "comment"),
         commit=row.maybe_oid("commit_id"),
         at=row.when("submitted_at"),
         id=str(row.number("id")),
         text=row.maybe_text("body"),
         is_dismissed=state == "DISMISSED",
-    )
-
-
-def _state(text: str) -> CommitState:
-    return (
-        "pending"
-        if text == "pending"
-        else "success"
-        if text == "success"
-        else ("failure" if text == "failure" else "error")
     )

@@ -1,15 +1,15 @@
-"""Common parts of GitHub and Gitea: paths, comments, commits, files and contents.
+"""Common parts of GitHub and Gitea: paths, comments, reviews, commits, files and contents.
 
 Held by tests/reconciler/forges/test_recorded.py and tests/contract/test_forge_contract.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from reconciler.forges.comments import Comments, Where
 from reconciler.forges.forge_http import Api, quoted, quoted_path
-from reconciler.forges.forge_port import Account, Committer
+from reconciler.forges.forge_port import Account, Committer, Review
 from reconciler.forges.json_fields import Row
 from schemas.errors import UserError
 
@@ -32,6 +32,15 @@ def comments_of(api: Api, repository: str, is_own: Callable[[Row], bool]) -> Com
         is_own,
     )
     return Comments(api, where)
+
+
+def latest_of(reviews: Iterable[Review]) -> list[Review]:
+    """Each reviewer's latest review, given the oldest first; a comment after an approval does not withdraw it."""
+    latest: dict[int, Review] = {}
+    for review in reviews:
+        if review.decision != "comment" or review.by.id not in latest:
+            latest[review.by.id] = review
+    return list(latest.values())
 
 
 def committers_in(rows: Sequence[Row], account: Callable[[Row | None], Account]) -> list[Committer]:

@@ -16,7 +16,7 @@ from typing import Literal
 from reconciler.forges.branch_protection import gitlab_lacks
 from reconciler.forges.comments import Comments, Posted, Said, Where, commented, described
 from reconciler.forges.forge_http import Api, quoted
-from reconciler.forges.forge_port import Account, CommitState, Committer, Pull, Review
+from reconciler.forges.forge_port import GHOST, Account, CommitState, Committer, Pull, Review
 from reconciler.forges.json_fields import Row
 from schemas.errors import Fault, UserError
 
@@ -36,7 +36,7 @@ _READ: Mapping[str, CommitState] = {"pending": "pending", "success": "success", 
 
 
 class GitLab:
-    """`port.Forge` for the project with that full path."""
+    """`Forge` for the project with that full path."""
 
     def __init__(self, api: Api, repository: str) -> None:
         if "/" not in repository.strip("/"):
@@ -60,28 +60,20 @@ class GitLab:
 
     @property
     def kind(self) -> str:
-        """See `port.Forge.kind`."""
         return "gitlab"
 
     # -- reading: evidence ------------------------------------------------------------------------------------
 
     def pulls_of(self, commit: str) -> Sequence[Pull]:
-        """See `port.Forge.pulls_of`."""
         rows = self._api.rows(f"{self._project}/repository/commits/{commit}/merge_requests")
-        own = [
-            row
-            for row in rows
-            if row.text("state") == "merged" and row.number("project_id") == self._own_id()
-        ]
-        return [self.pull(row.number("iid")) for row in own]
+        merged = [row for row in rows if row.text("state") == "merged"]
+        return [self.pull(row.number("iid")) for row in merged if row.number("project_id") == self._own_id()]
 
     def pull(self, number: int) -> Pull:
-        """See `port.Forge.pull`."""
         row = self._api.the_row(f"{self._project}/merge_requests/{number}")
         return self._pull(row, self._last_pusher(row))
 
     def open_pulls(self) -> Sequence[Pull]:
-        """See `port.Forge.open_pulls`."""
         rows = self._api.rows(f"{self._project}/merge_requests", {"state": "opened", "scope": "all"})
         return [self._pull(row, None) for row in rows if row.maybe_text("sha")]
 
@@ -131,7 +123,7 @@ class GitLab:
 
     def _account(self, row: Row | None) -> Account:
         if row is None:
-            return Account(0, "ghost", is_person=False)
+            return GHOST
         id_ = row.number("id")
         if id_ not in self._persons:
             user = self._api.row(f"/users/{id_}")
@@ -140,7 +132,7 @@ class GitLab:
         return Account(id_, row.text("username"), self._persons[id_])
 
     def reviews(self, number: int) -> Sequence[Review]:
-        """See `port.Forge.reviews`: current approvals; GitLab removes withdrawn ones."""
+        """Current approvals; GitLab removes withdrawn ones."""
         where = f"{self._project}/merge_requests/{number}"
         found = self._api.row(f"{where}/approvals")
         rows = [] if found is None else found.rows("approved_by")
@@ -179,24 +171,21 @@ class GitLab:
         return found is not None and found.flag("reset_approvals_on_push")
 
     def committers(self, number: int) -> Sequence[Committer]:
-        """See `port.Forge.committers`; GitLab gives addresses, not accounts."""
+        """GitLab gives addresses, not accounts."""
         rows = self._api.rows(f"{self._project}/merge_requests/{number}/commits")
         return [
             Committer(0, row.maybe_text(name)) for row in rows for name in ("author_email", "committer_email")
         ]
 
     def changed_paths(self, number: int) -> Sequence[str]:
-        """See `port.Forge.changed_paths`."""
         rows = self._api.rows(f"{self._project}/merge_requests/{number}/diffs")
         return [row.text(name) for row in rows for name in ("old_path", "new_path")]
 
     def blob_at(self, commit: str, path: str) -> str | None:
-        """See `port.Forge.blob_at`."""
         row = self._api.row(f"{self._project}/repository/files/{quoted(path)}", {"ref": commit})
         return None if row is None or row.text("file_path") != path else row.oid("blob_id")
 
     def pusher_of(self, branch: str, commit: str) -> Account | None:
-        """See `port.Forge.pusher_of`."""
         pushes = self._pushes(self._project, branch)
         for event, push in pushes:
             if push.maybe_text("commit_to") == commit:
@@ -220,7 +209,6 @@ class GitLab:
     # -- writing ----------------------------------------------------------------------------------------------
 
     def put_status(self, commit: str, state: CommitState, context: str, description: str, url: str) -> None:
-        """See `port.Forge.put_status`."""
         said = Said(_READ[_STATES[state]], described(description), url)
         before = self._status(commit, context)
         if before == said:
@@ -250,7 +238,6 @@ class GitLab:
         return self._posted.statuses.get((commit, context))
 
     def put_comment(self, number: int, marker: str, body: str) -> None:
-        """See `port.Forge.put_comment`."""
         self._comments.put(number, marker, body)
 
     def _is_own(self, note: Row) -> bool:
@@ -259,29 +246,23 @@ class GitLab:
         return note.row("author").number("id") == self._own
 
     def open_pull(self, branch: str, base: str, title: str, body: str) -> Pull:
-        """See `port.Forge.open_pull`."""
         where = f"{self._project}/merge_requests"
         asked = {"state": "opened", "scope": "all", "source_branch": branch, "target_branch": base}
         for row in self._api.rows(where, asked):
             if row.text("source_branch") == branch and row.number("source_project_id") == self._own_id():
                 return self._pull(row, None)
-        made = self._api.send(
-            "POST",
-            where,
-            {
-                "source_branch": branch,
-                "target_branch": base,
-                "title": title,
-                "description": commented(body),
-                "remove_source_branch": True,
-            },
-        )
-        return self._pull(made, None)
+        content = {
+            "source_branch": branch,
+            "target_branch": base,
+            "title": title,
+            "description": commented(body),
+            "remove_source_branch": True,
+        }
+        return self._pull(self._api.send("POST", where, content), None)
 
     # -- protection -------------------------------------------------------------------------------------------
 
     def protection(self, branch: str) -> Sequence[str]:
-        """See `port.Forge.protection`."""
         protected = self._api.row(f"{self._project}/protected_branches/{quoted(branch)}")
         return gitlab_lacks(branch, self._api.the_row(self._project), protected)
 

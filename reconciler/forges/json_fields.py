@@ -1,8 +1,4 @@
-"""Reads a forge's JSON: every field must have the requested type, otherwise the whole answer is refused.
-Pure.
-
-Held by tests/reconciler/forges/test_json_fields.py.
-"""
+"""Reads a forge's JSON: if a field has another type than requested, the whole answer is refused. Pure."""
 
 from __future__ import annotations
 
@@ -29,20 +25,17 @@ class Row:
 
     @staticmethod
     def of(value: Json, where: str) -> Row:
-        """The answer as an object."""
         if not isinstance(value, dict):
             raise _odd(where, "is not an object")
         return Row(value, where)
 
     @staticmethod
     def list_of(value: Json, where: str) -> list[Row]:
-        """The answer as a list of objects."""
         if not isinstance(value, list):
             raise _odd(where, "is not a list")
         return [Row.of(item, where) for item in value]
 
     def has(self, name: str) -> bool:
-        """True if the field is present and not null."""
         return self.values.get(name) is not None
 
     def text(self, name: str) -> str:
@@ -82,7 +75,6 @@ class Row:
         return self.oid(name) if self.maybe_text(name) else ""
 
     def row(self, name: str) -> Row:
-        """A nested object."""
         return Row.of(self.values.get(name), f"{self.where} {name}")
 
     def maybe_row(self, name: str) -> Row | None:
@@ -121,6 +113,5 @@ def plain(text: str, most: int) -> str:
 
 def _odd(where: str, what: str) -> Fault:
     return Fault(
-        f"the forge's answer to {where.partition('?')[0]} {what}; is --forge the right kind?",
-        "ForgeRefused",
+        f"the forge's answer to {where.partition('?')[0]} {what}; is --forge the right kind?", "ForgeRefused"
     )

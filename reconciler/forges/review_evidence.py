@@ -3,8 +3,6 @@
 Pure except for queries to the forge. The forge's faults pass through: then nothing is known, and nothing
 counts. Everything is bound to content: a pull request vouches only for the files that it changes, and only
 for their content at its head, however it was merged. Only people vouch and approve, never applications.
-
-Held by tests/reconciler/forges/test_review_evidence.py.
 """
 
 from __future__ import annotations
@@ -20,8 +18,7 @@ NOBODY: Mapping[int, frozenset[str]] = {}
 def forge_vouchers(
     forge: Forge, commit: str, path: str, blob_oid: str | None, branch: str = "main"
 ) -> tuple[Voucher, ...]:
-    """Who vouches for `path` having that content (None: deleted) since `commit`, a first-parent step of
-    `branch`.
+    """Who vouches for that content of `path` (None: deleted) since `commit`, a first-parent step of `branch`.
 
     A pull request's author does for the head's content, if they pushed the head themselves: others may push
     to the same branch. The merger does for the merge's result in the files that it changes. Without a pull

@@ -3,7 +3,7 @@
 If agents sign, a report counts only if the branch's agent signed it, it is about the agent's own node, and it
 is not older than the last one that counted; anything else on the branch, or its deletion, leaves that last
 report in force, as long as its key counts. A report dated in the future is ignored until its time has come:
-it hides neither earlier nor later reports. Held by tests/reconciler/health/test_agent_reports.py.
+it hides neither earlier nor later reports.
 """
 
 from __future__ import annotations
@@ -68,10 +68,8 @@ class Reports:
         """A sentence for each branch whose head is not its agent's, as of the last reading."""
         found = [known.alarm for _, known in sorted(self._known.items()) if known.alarm]
         more = len(found) - MOST_ALARMS
-        return (
-            *found[:MOST_ALARMS],
-            *([f"{more} more agent branches have foreign commits"] if more > 0 else ()),
-        )
+        rest = [f"{more} more agent branches have foreign commits"] if more > 0 else []
+        return (*found[:MOST_ALARMS], *rest)
 
     def read(self, clusters: Mapping[str, ClusterSpec], now: datetime) -> dict[NodeKey, AgentReport]:
         """Reports by cluster and node; an agent reports only for the cluster its branch is named after.
@@ -89,13 +87,11 @@ class Reports:
             if cluster not in clusters:
                 self._known.pop(branch, None)
                 continue
-            known = (
-                self._look_signed(branch, tip, clusters[cluster], now)
-                if cluster in asked
-                else self._look(branch, tip, now)
-            )
-            self._known[branch] = known
-            report = known.report
+            if cluster in asked:
+                self._known[branch] = self._look_signed(branch, tip, clusters[cluster], now)
+            else:
+                self._known[branch] = self._look(branch, tip, now)
+            report = self._known[branch].report
             if report is None or report.at > now + AHEAD or report.cluster != cluster:
                 continue
             key = (cluster, report.node)
@@ -111,11 +107,8 @@ class Reports:
         self._keys = keys
         for branch, known in self._known.items():
             spec = clusters.get(branch.split("/")[2])
-            if (
-                known.proof is not None
-                and spec is not None
-                and not self._machines.believes(known.proof, spec)
-            ):
+            proof = known.proof
+            if proof is not None and spec is not None and not self._machines.believes(proof, spec):
                 known = _Known(keys=known.keys)
             self._known[branch] = replace(known, tip="")
 

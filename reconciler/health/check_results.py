@@ -2,8 +2,6 @@
 
 The last run of each stage on each node. Bounded, so that the status of a thousand nodes stays readable: logs
 are cut, and with many rows a node that passed has only one. Possible secrets are removed.
-
-Held by tests/reconciler/health/test_check_results.py.
 """
 
 from __future__ import annotations

@@ -48,10 +48,8 @@ class Bulletin:
         self._begun = False  # the branch has been ours since our turn began
         self._told: Report | None = None  # the report on the branch
         self._at: datetime | None = None  # since when it does
-        self._heard: tuple[Report | None, datetime] = (
-            None,
-            datetime.min.replace(tzinfo=UTC),
-        )  # pending news, and since when
+        # The other applier's last report, and since when we have it.
+        self._heard: tuple[Report | None, datetime] = (None, datetime.min.replace(tzinfo=UTC))
         self._outcome = ""  # of the last take-over
         self.pushed = ""
         """The result of the last push."""
@@ -59,12 +57,12 @@ class Bulletin:
     def _believes(self, commit: Commit) -> bool:
         """True if it is by an applier of this cluster, as far as keys show."""
         assert self._machines is not None
-        assert self._spec is not None, "whose turn it is was asked first"
+        assert self._spec is not None, "`takes` comes first"
         by_keys = self._machines.applier(self._cluster, self._spec)
         return by_keys is None or by_keys(commit)
 
     def begin(self) -> None:
-        """Our turn, whoever has the branch."""
+        """Our turn begins: the branch is taken from its present owner."""
         self._begun = False
 
     def takes(self, now: datetime, spec: ClusterSpec, *, reachable: bool) -> bool:
@@ -110,21 +108,17 @@ class Bulletin:
         self.pushed = ""
         every = min(report.every, spec.stale / 2) if busy else report.every
         report = replace(report, every=every)
-        due = (
-            now
-            if self._at is None
-            else self._at + (every if self._told is None else min(every, self._told.every))
-        )
         old = self._told
+        wait = every if old is None else min(every, old.every)
+        due = now if self._at is None else self._at + wait
         if old is not None and now < due and _said(old) == _said(report):
             return due
         if not reachable or not self._writer.leading:
             return now + _NEVER  # the next fetch comes first
         urgent = old is None or _awaited(old) != _awaited(report)
         try:
-            result = self._writer.write(
-                self._changes(report), None, now, self._summary(report), urgent=urgent
-            )
+            changes, summary = self._changes(report), self._summary(report)
+            result = self._writer.write(changes, None, now, summary, urgent=urgent)
         except Fault as fault:
             log.warning("report not written reason=%s message=%s; retrying", fault.reason, fault)
             return now + self._settings.poll

@@ -79,7 +79,6 @@ class Inside:
         return open_cluster(where.cluster, spec, options)
 
     def start(self) -> None:
-        """Starts; returns at once."""
         self._loop.start()
 
     def end(self) -> None:
@@ -87,7 +86,6 @@ class Inside:
         self._loop.ended.set()
 
     def wait(self) -> None:
-        """Waits for the end."""
         self._loop.ended.wait()
 
     def stop(self) -> bool:
@@ -102,9 +100,7 @@ class Inside:
         return {name: loop.wake for name, loop in self.loops.items()}
 
     def alive(self) -> Health:
-        """True if the loop runs."""
         return alive({name: loop.progress for name, loop in self.loops.items()}, self._clock.now())
 
     def ready(self) -> Health:
-        """True if the repository has been read."""
         return ready({name: loop.progress for name, loop in self.loops.items()})

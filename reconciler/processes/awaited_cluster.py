@@ -1,7 +1,7 @@
 """An applier started before its cluster's document is merged: reports this once, and checks at each poll.
 
 A person may merge at any time. A growing pause, as after other failures, would delay a newly merged cluster
-by minutes. Held by tests/reconciler/processes/test_awaited_cluster.py.
+by minutes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Awaiting:
         self._said = ""
 
     def cycle(self, now: datetime) -> Cycle:
-        """See `waking.Cycling`. Raises what no merge resolves."""
+        """Raises what no merge resolves."""
         try:
             cycle = self._applier.cycle(now)
         except UserError as error:

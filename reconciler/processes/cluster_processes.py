@@ -11,7 +11,7 @@ import os
 import signal
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -20,11 +20,7 @@ from reconciler.clusters.kubernetes.names import SYSTEM_NAMESPACE
 from reconciler.credentials import from_environment
 from reconciler.processes.process_options import DEFAULT_STATE, Repo, State, grouped
 from reconciler.settings import Settings
-from reconciler.trust.trust_options import TrustOptions
-from schemas.errors import UserError
-
-if TYPE_CHECKING:
-    from reconciler.clusters.kubernetes.api.api_client import Api
+from reconciler.trust.trust_options import TrustOptions, option
 
 log = logging.getLogger(__name__)
 
@@ -45,12 +41,7 @@ Kubeconfig = Annotated[
 @app.command(epilog="Example: egs-reconciler door --cluster east --repo URL --verify none --via commit")
 @grouped
 def door(
-    cluster: Annotated[
-        str,
-        typer.Option(
-            "--cluster", envvar="EGS_CLUSTER", help="Name of the Cluster document.", show_default=False
-        ),
-    ],
+    cluster: Annotated[str, option("--cluster", "EGS_CLUSTER", "Name of the Cluster document.")],
     repo: Repo,
     trust: TrustOptions,
     state: State = DEFAULT_STATE,
@@ -62,9 +53,10 @@ def door(
 ) -> None:
     """Turns GPR objects of a cluster into commits and shows their requests' status, until SIGTERM or Ctrl-C."""
     ended = _until_told()
-    api = _api(cluster, kubeconfig)
+    from reconciler.clusters.kubernetes.api.connection import by_option
     from reconciler.gpr_objects.door import DoorSettings, run_door
 
+    api = by_option(cluster, kubeconfig, "--kubeconfig")
     settings = Settings(
         repo=repo,
         state=state.expanduser(),
@@ -77,10 +69,7 @@ def door(
 
 @app.command(epilog="Example: egs-reconciler admission --listen :9443")
 def admission(
-    listen: Annotated[
-        str,
-        typer.Option("--listen", envvar="EGS_LISTEN", help="HOST:PORT for API servers.", show_default=False),
-    ],
+    listen: Annotated[str, option("--listen", "EGS_LISTEN", "HOST:PORT for API servers.")],
     kubeconfig: Kubeconfig = None,
     namespace: Annotated[
         str,
@@ -97,9 +86,10 @@ def admission(
 ) -> None:
     """Answers API servers about pods of slices and authors of GPR objects, until SIGTERM or Ctrl-C."""
     ended = _until_told()
-    api = _api(HERE, kubeconfig)
     from reconciler.clusters.kubernetes.admission.webhook import AdmissionService
+    from reconciler.clusters.kubernetes.api.connection import by_option
 
+    api = by_option(HERE, kubeconfig, "--kubeconfig")
     service = AdmissionService(api, namespace, listen, SystemClock(), host)
     service.start()
     log.info("admission answers port=%d namespace=%s", service.port, namespace)
@@ -113,17 +103,3 @@ def _until_told() -> Event:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
     return ended
-
-
-def _api(cluster: str, kubeconfig: Path | None) -> Api:
-    from reconciler.clusters.kubernetes.api.connection import from_text, in_cluster
-
-    try:
-        if kubeconfig is None:
-            return in_cluster(cluster)
-        return from_text(cluster, kubeconfig.read_text(encoding="utf-8"))
-    except (UserError, OSError, ValueError) as error:
-        text = f"--kubeconfig {kubeconfig} cannot be used ({type(error).__name__}); try it with kubectl"
-        if kubeconfig is None:
-            text = "this process does not run inside a cluster; give --kubeconfig FILE"
-        raise UserError(text, "ClusterAccessMissing") from error

@@ -1,8 +1,4 @@
-"""Loads the compiled planner for long queues in the background: no cycle waits for it, and plans are
-identical.
-
-Held by tests/reconciler/processes/test_compiled_engine.py.
-"""
+"""Loads the compiled planner in the background, for long queues: no cycle waits for it, and plans are identical."""
 
 from __future__ import annotations
 
@@ -59,7 +55,6 @@ class Warming:
     _has_begun: bool = False
 
     def after(self, cycle: Cycle) -> None:
-        """Checks the queue after a cycle."""
         if cycle.facts is not None:
             self.seen(cycle.facts.requests)
 

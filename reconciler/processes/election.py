@@ -14,7 +14,6 @@ from uuid import uuid4
 from schemas.errors import UserError
 
 if TYPE_CHECKING:
-    from reconciler.clusters.kubernetes.api.api_client import Api
     from reconciler.clusters.kubernetes.api.lease_election import Election
 
 ELECTION = "election"
@@ -34,25 +33,12 @@ def candidate(place: str, kubeconfig: Path | None) -> Election | None:
     if found is None:
         raise UserError(f"--elect {place}: give NAMESPACE/NAME of a Lease", "WrongUse")
     # Importing the client takes half a second: only done for an election.
+    from reconciler.clusters.kubernetes.api.connection import by_option
     from reconciler.clusters.kubernetes.api.lease_election import Election
 
+    api = by_option(ELECTION, kubeconfig, "--elect-kubeconfig")
     identity = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:8]}"
-    return Election(_api(kubeconfig), found[1], found[2], identity)
-
-
-def _api(kubeconfig: Path | None) -> Api:
-    from reconciler.clusters.kubernetes.api.connection import from_text, in_cluster
-
-    try:
-        if kubeconfig is None:
-            return in_cluster(ELECTION)
-        return from_text(ELECTION, kubeconfig.read_text(encoding="utf-8"))
-    except (UserError, OSError, ValueError) as error:
-        if kubeconfig is None:
-            text = "--elect: this process does not run inside a cluster; give --elect-kubeconfig FILE"
-        else:
-            text = f"--elect-kubeconfig {kubeconfig} cannot be used ({type(error).__name__}); try it with kubectl"
-        raise UserError(text, "ClusterAccessMissing") from error
+    return Election(api, found[1], found[2], identity)
 
 
 @contextmanager

@@ -2,8 +2,6 @@
 
 Labels never contain a request's name: they come from manifests' clusters, pools and slices and from fixed
 lists.
-
-Held by tests/reconciler/processes/test_gauges.py.
 """
 
 from __future__ import annotations
@@ -30,7 +28,6 @@ LATE = timedelta(minutes=1)
 
 
 def requests(facts: Facts) -> Series:
-    """Number of requests by slice and phase."""
     return Counter((s.accepted_spec.slice, str(s.phase)) for s in facts.requests.values())
 
 

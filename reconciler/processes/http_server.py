@@ -2,8 +2,6 @@
 
 It decides nothing and blocks nothing: requests are limited in size, time and number, and a hook only triggers
 an early look. For a private network, or behind a proxy with TLS; nothing that it shows is secret.
-
-Held by tests/reconciler/processes/test_http_server.py.
 """
 
 from __future__ import annotations
@@ -33,8 +31,6 @@ HOOK = "/hooks/push"
 
 
 class Answer(NamedTuple):
-    """An HTTP answer."""
-
     status: HTTPStatus
     body: bytes
     content_type: str = "application/json"

@@ -3,8 +3,6 @@
 Counters are updated when cycles end; gauges are computed from the last cycle when requested, so that a
 hanging loop still shows its overdue ends. A follower shows no gauges of the fleet: the leader does. Names end
 in their unit; docs/operations.md lists every name.
-
-Held by tests/reconciler/processes/test_metrics.py.
 """
 
 from __future__ import annotations
@@ -121,7 +119,6 @@ class Metrics:
                 self._carried.labels(repo, scope, str(answer))
 
     def attempted(self, repo: str, attempt: Attempt) -> None:
-        """Records a cycle."""
         self._duration.labels(repo).observe(attempt.took_s)
         cycle = attempt.cycle
         if cycle is None:
@@ -185,12 +182,10 @@ class _Fleet(Collector):
         return None if old is None else old[0]
 
     def describe(self) -> Iterator[Metric]:
-        """Names without values, for the registry."""
         for name, (text, labels) in FLEET.items():
             yield GaugeMetricFamily(name, text, labels=("repo", *labels))
 
     def collect(self) -> Iterator[Metric]:
-        """The values now."""
         with self._lock:
             last = dict(self._last)
         now = self._clock.now()

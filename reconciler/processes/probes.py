@@ -3,8 +3,6 @@
 Alive: every loop runs, that is, begins when due and finishes. An unreachable repository is no reason to
 restart a process, a hanging loop is. Ready: at least one repository was read completely, whether the process
 leads or follows.
-
-Held by tests/reconciler/processes/test_probes.py.
 """
 
 from __future__ import annotations
@@ -27,19 +25,16 @@ class Health:
     repositories: Mapping[str, tuple[str, str]]
 
     def document(self) -> dict[str, object]:
-        """The JSON document."""
         found = {name: {"reason": r, "message": text} for name, (r, text) in self.repositories.items()}
         return {"ok": self.ok, "repositories": found}
 
 
 def alive(loops: Mapping[str, Progress], now: datetime) -> Health:
-    """True if every loop runs."""
     found = {name: _turning(progress, now) for name, progress in sorted(loops.items())}
     return Health(all(reason in {"Turning", "Resting"} for reason, _ in found.values()), found)
 
 
 def ready(loops: Mapping[str, Progress]) -> Health:
-    """True if at least one repository was read completely."""
     found = {name: _state(progress) for name, progress in sorted(loops.items())}
     reasons = {reason for reason, _ in found.values()}
     return Health(not reasons.isdisjoint({"Leading", "Following"}), found)

@@ -1,4 +1,4 @@
-"""Options shared by several commands of `egs-reconciler`, and groups of them; see also `trust.options`."""
+"""Options shared by several commands of `egs-reconciler`, and groups of them; see also `trust_options`."""
 
 from __future__ import annotations
 
@@ -12,18 +12,11 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from reconciler.clusters.kubernetes.names import SYSTEM_NAMESPACE
+from reconciler.trust.trust_options import option
 
-Repo = Annotated[
-    str, typer.Option("--repo", envvar="EGS_REPO", help="Path or URL of the repository.", show_default=False)
-]
+Repo = Annotated[str, option("--repo", "EGS_REPO", "Path or URL of the repository.")]
 Repos = Annotated[
-    list[str],
-    typer.Option(
-        "--repo",
-        envvar="EGS_REPO",
-        help="Path or URL of a repository, or NAME=ADDRESS; may be repeated.",
-        show_default=False,
-    ),
+    list[str], option("--repo", "EGS_REPO", "Path or URL of a repository, or NAME=ADDRESS; may be repeated.")
 ]
 State = Annotated[
     Path,
@@ -44,59 +37,44 @@ Budget = Annotated[
     ),
 ]
 Listen = Annotated[
-    str,
-    typer.Option(
-        "--listen",
-        envvar="EGS_LISTEN",
-        help="HOST:PORT for webhooks, metrics and probes; none by default.",
-        show_default=False,
-    ),
+    str, option("--listen", "EGS_LISTEN", "HOST:PORT for webhooks, metrics and probes; none by default.")
 ]
 HookSecrets = Annotated[
     Path | None,
-    typer.Option(
+    option(
         "--hook-secrets",
-        envvar="EGS_HOOK_SECRETS",
-        help="File with webhook secrets, one per line; without it webhooks are disabled.",
-        show_default=False,
+        "EGS_HOOK_SECRETS",
+        "File with webhook secrets, one per line; without it webhooks are disabled.",
     ),
 ]
 Elect = Annotated[
     str,
-    typer.Option(
+    option(
         "--elect",
-        envvar="EGS_ELECT",
-        help="NAMESPACE/NAME of a Lease: one of the processes that share it is active. Default: no election.",
-        show_default=False,
+        "EGS_ELECT",
+        "NAMESPACE/NAME of a Lease: one of the processes that share it is active. Default: no election.",
     ),
 ]
 ElectKubeconfig = Annotated[
     Path | None,
-    typer.Option(
+    option(
         "--elect-kubeconfig",
-        envvar="EGS_ELECT_KUBECONFIG",
-        help="Kubeconfig of the cluster with that Lease. Default: the cluster this runs in.",
-        show_default=False,
+        "EGS_ELECT_KUBECONFIG",
+        "Kubeconfig of the cluster with that Lease. Default: the cluster this runs in.",
     ),
 ]
 Project = Annotated[
     str,
-    typer.Option(
+    option(
         "--project",
-        envvar="EGS_PROJECT",
-        help="Project that owns the nodes and namespaces, if projects share clusters. Default: default; with several "
+        "EGS_PROJECT",
+        "Project that owns the nodes and namespaces, if projects share clusters. Default: default; with several "
         "repositories, each one's name.",
-        show_default=False,
     ),
 ]
 Kubeconfigs = Annotated[
     Path | None,
-    typer.Option(
-        "--kubeconfigs",
-        envvar="EGS_KUBECONFIGS",
-        help="Folder with the kubeconfigs named in Cluster manifests.",
-        show_default=False,
-    ),
+    option("--kubeconfigs", "EGS_KUBECONFIGS", "Folder with the kubeconfigs named in Cluster manifests."),
 ]
 Namespace = Annotated[
     str,
@@ -109,12 +87,7 @@ Namespace = Annotated[
 
 Routes = Annotated[
     Path | None,
-    typer.Option(
-        "--routes",
-        envvar="EGS_ROUTES",
-        help="Folder with the addresses of notifications; without it none are sent.",
-        show_default=False,
-    ),
+    option("--routes", "EGS_ROUTES", "Folder with the addresses of notifications; without it none are sent."),
 ]
 BelieveClock = Annotated[
     bool,
@@ -150,9 +123,9 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
         command(**given)
 
     parameters = [
-        option
+        each
         for name, parameter in inspect.signature(command).parameters.items()
-        for option in (
+        for each in (
             _options(groups[name]) if name in groups else [parameter.replace(annotation=hints[name])]
         )
     ]

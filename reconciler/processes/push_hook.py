@@ -54,7 +54,7 @@ from schemas.status.judgements import HeldChange, TrustRecord
 
 MAIN, STATUS = "main", "egs/status"
 MOST_TOLD = 20
-"""Sentences in the answer to one push; nobody reads more in a terminal."""
+"""Sentences in the answer to one push, which is read in a terminal."""
 MOST_COMMITS = 1000
 """Commits of a machine's branch in one push."""
 MOST_ROUNDS = 250
@@ -167,7 +167,7 @@ class Receiver:
 
     def _of_main(self, old: str | None, new: str) -> list[str]:
         if old is None:
-            # The first push: nobody is listed yet, so that only the documents can be checked.
+            # The first push: no person is listed yet, so only the documents can be checked.
             return _sentences(_errors(Desired(self.store, DocumentCache(None, READER_VERSION)), new))
         if not self.store.is_ancestor(old, new):
             return [
@@ -285,10 +285,9 @@ class Receiver:
         if sources.level == "none" or (main is not None and self.store.is_ancestor(new, main)):
             return []
         commit = self.store.commit(new)
-        verifier = sources.verifier
-        key = (
-            verifier.key_of(GIT, commit.payload, commit.signature) if verifier and commit.signature else None
-        )
+        key = None
+        if sources.verifier is not None and commit.signature:
+            key = sources.verifier.key_of(GIT, commit.payload, commit.signature)
         principals = () if key is None else sources.keyring().principals(key, GIT, self.now)
         if any(principal.startswith(SERVICE) for principal in principals):
             return []
@@ -303,10 +302,11 @@ class Receiver:
         files = self._plain(new, FILE, SIGNATURE)
         data, signature = files.get(FILE, b""), files.get(SIGNATURE, b"").decode("ascii", "replace")
         report = _report(data)
-        if report is None or not self.machines.believes(
-            Signed(cluster, agent, data, signature, report.at), spec
-        ):
-            return [f"{branch}: {FILE} is not signed by agent {agent} of cluster {cluster}"]
+        unsigned = [f"{branch}: {FILE} is not signed by agent {agent} of cluster {cluster}"]
+        if report is None:
+            return unsigned
+        if not self.machines.believes(Signed(cluster, agent, data, signature, report.at), spec):
+            return unsigned
         if not speaks_for(report, cluster, agent):
             return [f"{branch}: {FILE} is about another node, cluster or agent than the branch"]
         return []

@@ -1,5 +1,4 @@
-"""`egs-pre-receive`: the process that a Git server starts for each push. `reconciler.processes.push_hook`
-decides.
+"""`egs-pre-receive`: the process that a Git server starts for each push; `push_hook` decides.
 
 It uses the controller's settings EGS_VERIFY and EGS_TRUST. The server names the pusher: EGS_PUSHER, or the
 variables of web servers (REMOTE_USER) and gitolite (GL_USER). Any failure refuses the push.

@@ -1,7 +1,4 @@
-"""Runs one or several repositories in one process: each has its own loop, state, thread and failures.
-
-Held by tests/reconciler/processes/test_repositories.py.
-"""
+"""Runs one or several repositories in one process: each has its own loop, state, thread and failures."""
 
 from __future__ import annotations
 
@@ -30,8 +27,7 @@ LONGEST_NAME = 63
 
 
 def named(given: Sequence[str]) -> dict[str, str]:
-    """Addresses by name, from `ADDRESS` (its last part is the name) or `NAME=ADDRESS`. Raises UserError
-    `WrongUse`.
+    """Addresses by name, from `ADDRESS` (its last part is the name) or `NAME=ADDRESS`. UserError `WrongUse`.
 
     The name is used in metrics, in the path of the repository's webhook and in the state folder.
     """
@@ -54,9 +50,7 @@ def _name_of(address: str) -> str:
 
 
 def apart(settings: Mapping[str, Settings]) -> dict[str, Settings]:
-    """Settings by name, separated from each other: a single one uses the state folder itself, several have a
-    subfolder each.
-    """
+    """Settings by name. A single one uses the state folder itself, several have a subfolder each."""
     if len(settings) == 1:
         return dict(settings)
     return {
@@ -72,9 +66,7 @@ def apart(settings: Mapping[str, Settings]) -> dict[str, Settings]:
 
 
 def _own_credentials(common: Credentials | None, name: str) -> Credentials | None:
-    """Credentials in a folder of the repository's name, so that no server sees another's password; else the
-    common ones.
-    """
+    """Those in a folder of that name, so that no server sees another's password; else the common ones."""
     own = None if common is None or common.folder is None else common.folder / name
     return Credentials(own) if own is not None and own.is_dir() else common
 
@@ -135,7 +127,6 @@ class Tending:
             )
 
     def start(self) -> None:
-        """Starts; returns at once."""
         for loop in self.loops.values():
             loop.start()
         for attending in self._attending.values():
@@ -149,7 +140,6 @@ class Tending:
             attending.end()
 
     def wait(self) -> None:
-        """Waits until every loop has ended."""
         for loop in self.loops.values():
             loop.ended.wait()
 
@@ -190,9 +180,7 @@ class Tending:
             self._attending[name].wake()
 
     def alive(self) -> Health:
-        """True if every loop runs."""
         return alive({name: loop.progress for name, loop in self.loops.items()}, self._clock.now())
 
     def ready(self) -> Health:
-        """True if at least one repository was read."""
         return ready({name: loop.progress for name, loop in self.loops.items()})

@@ -5,8 +5,6 @@ more than one cycle at a time. Any thread may `wake` the loop early, any number 
 
 APScheduler sleeps by the machine's clock. If that is set back meanwhile, a monotonic clock wakes the loop: an
 hour back must not mean an hour of sleep.
-
-Held by tests/reconciler/processes/test_wake.py.
 """
 
 from __future__ import annotations
@@ -113,7 +111,6 @@ class Waking:
         self.ended = Event()
 
     def start(self) -> None:
-        """Starts; returns at once."""
         self._scheduler.start()
         self._carrying.start()
         self._wake_after(timedelta())
@@ -128,9 +125,7 @@ class Waking:
                 self._plan(soon)
 
     def stir(self) -> None:
-        """Something changed in a cluster: look soon. Pods change all day, and every look also queries the
-        repository.
-        """
+        """Something changed in a cluster: looks soon, not at once, because pods change all day."""
         with self._planning:
             self._stirred = True
             due, at = self.progress.due, wall() + STIR

@@ -2,8 +2,6 @@
 
 GitHub and Gitea sign the body (HMAC-SHA256), GitLab sends the secret itself. A hook only wakes the loop,
 which then looks for itself: the body is ignored, and a replayed hook is harmless.
-
-Held by tests/reconciler/processes/test_webhooks.py.
 """
 
 from __future__ import annotations
@@ -23,9 +21,7 @@ MOST_SECRETS = 8
 
 
 def secrets_of(text: str) -> tuple[bytes, ...]:
-    """One secret per line, so that a new one can be added before the old one is removed; UserError
-    `HookSecretMissing`.
-    """
+    """One per line, so that a new one can be added before the old one is removed. UserError `HookSecretMissing`."""
     found = tuple(dict.fromkeys(line.strip().encode() for line in text.splitlines() if line.strip()))
     if not 0 < len(found) <= MOST_SECRETS:
         raise UserError(

@@ -1,7 +1,6 @@
-"""Main, and main with the pull request applied, each as the controller would see it: documents in force,
-queue, snapshot.
+"""Main, and main with the pull request applied, each as the controller would see it.
 
-Unaffected requests are taken from the status. Held by tests/reconciler/pulls/test_before_and_after.py.
+Unaffected requests are taken from the status.
 """
 
 from __future__ import annotations

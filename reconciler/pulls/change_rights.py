@@ -1,9 +1,6 @@
-"""Whether the author may make these changes: the policy that the controller applies after the merge, asked
-before it. Pure.
+"""Whether the author may make these changes, by the policy that the controller applies after the merge. Pure.
 
 Rights are those on current main. If the author is unknown, the answer is who may make each change.
-
-Held by tests/reconciler/pulls/test_change_rights.py.
 """
 
 from __future__ import annotations
@@ -57,7 +54,7 @@ def judge(
 def _actors(
     vouchers: Iterable[Voucher], authority: Authority, now: datetime, shown: str | None
 ) -> list[Actor]:
-    """The people identified by the evidence; evidence of an unlisted person gives a stranger, not nobody."""
+    """The people identified by the evidence; an unlisted person is a stranger without rights."""
     found = [authority.actor(voucher, now) for voucher in vouchers]
     return [actor if actor is not None else Actor(shown or "a person who is not listed") for actor in found]
 

@@ -1,9 +1,6 @@
-"""What a pull request would do: is it valid, is it allowed, which approvals it needs, what starts when, what
-is delayed.
+"""What a pull request would do: whether it is valid and allowed, what it waits for, and what moves.
 
 Pure: takes both sides as of one time, returns a value; `reconciler.pulls.check_comment` puts it into words.
-
-Held by tests/reconciler/pulls/test_check.py.
 """
 
 from __future__ import annotations
@@ -136,7 +133,6 @@ class PullCheck:
 
 
 def check_pull(sights: Sights, merge: Merged, judged: Judged, now: datetime) -> PullCheck:
-    """The check's result at this time."""
     base, head = sights.base, sights.head
     budget = max(FEWEST_TRIALS, TRIAL_WORK // max(1, len(head.snapshot.requests)))
     found = effects(base, head, budget)
@@ -184,14 +180,17 @@ def _request(
     if filed is not None and filed.spec is None:
         return RequestChange(key, path, "invalid", message=filed.problem)
     if after is None or filed is None:
-        is_held = after is not None and after.phase in HOLDING
-        return RequestChange(
-            key, path, "deleted" if is_held else "cancelled", None if after is None else after.phase
-        )
+        phase = None if after is None else after.phase
+        return RequestChange(key, path, "deleted" if phase in HOLDING else "cancelled", phase)
     request = RequestChange(
-        key, path, _change(before, after), after.phase, was=_start_before(before, was.get(key))
+        key,
+        path,
+        _change(before, after),
+        after.phase,
+        was=_start_before(before, was.get(key)),
+        nodes=after.accepted_spec.nodes,
+        quota=_quota(head, after.accepted_spec),
     )
-    request = replace(request, nodes=after.accepted_spec.nodes, quota=_quota(head, after.accepted_spec))
     if after.phase in HOLDING:
         return _holding(request, after, head)
     if after.phase is Phase.PENDING_APPROVAL:
@@ -307,7 +306,7 @@ def _needs(base: Sight, head: Sight, own: set[str], actor: str | None) -> Iterab
     notices = {p.file: p for p in head.problems if p.rule == NEEDS_APPROVAL}
     for key, status in sorted(head.facts.requests.items()):
         before = base.facts.requests.get(key)
-        path = _path(key)
+        path = gpr_path(*key.split("/"))
         waits = status.phase is Phase.PENDING_APPROVAL
         is_new = key in own or before is None or before.phase is not Phase.PENDING_APPROVAL
         notice = notices.get(path)
@@ -353,10 +352,9 @@ def _how_many(status: GPRStatus, side: Sight) -> int:
         return 1
     pools = [side.wanted.pools[key] for key in candidate_pools(spec, slice_, side.wanted.pools)]
     gpus = min((spec.nodes * pool.gpus_per_node for pool in pools), default=0)
-    too_many = (above.gpus is not None and gpus > above.gpus) or (
-        above.nodes is not None and spec.nodes > above.nodes
-    )
-    return 2 if too_many else 1
+    many_gpus = above.gpus is not None and gpus > above.gpus
+    many_nodes = above.nodes is not None and spec.nodes > above.nodes
+    return 2 if many_gpus or many_nodes else 1
 
 
 # -- other documents -----------------------------------------------------------------------------------------
@@ -367,17 +365,14 @@ def _others(base: Sight, head: Sight, merge: Merged) -> Iterable[Other]:
         found = rule_of(path)
         if found is None or found[0].kind == "GPR":
             continue
-        kind, old, new = (
-            found[0].kind,
-            base.repository.documents.get(path),
-            head.repository.documents.get(path),
-        )
+        kind = found[0].kind
         if entry.oid is None:
             yield Other(path, kind, "removed")
         elif base.repository.absent(path):
             yield Other(path, kind, "added")
         else:
-            was, now = (getattr(document, "spec", None) for document in (old, new))
+            documents = (side.repository.documents.get(path) for side in (base, head))
+            was, now = (getattr(document, "spec", None) for document in documents)
             yield Other(path, kind, "changed", _differing(was, now))
 
 
@@ -389,8 +384,3 @@ def _differing(old: object, new: object) -> tuple[str, ...]:
         for name, field in fields.items()
         if getattr(old, name, None) != getattr(new, name, None)
     )
-
-
-def _path(key: str) -> str:
-    slice_, _, name = key.partition("/")
-    return gpr_path(slice_, name)

@@ -1,16 +1,12 @@
-"""What a check was computed against, so that readers can see whether it is still valid. Pure.
-
-Held by tests/reconciler/pulls/test_check_basis.py.
-"""
+"""What a check was computed against, so that readers can see whether it is still valid. Pure."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from reconciler.model.facts import Facts
 from reconciler.pulls.merged_tree import Merged
 from reconciler.pulls.queue_at_check import CommittedStatus
 from schemas.reading.units import format_instant
@@ -31,7 +27,6 @@ class Stamps:
 
 
 def stamps_of(merge: Merged, known: CommittedStatus | None) -> Stamps:
-    """The stamps of one check."""
     facts = None if known is None else known.facts
     return Stamps(
         base=merge.base,
@@ -40,18 +35,16 @@ def stamps_of(merge: Merged, known: CommittedStatus | None) -> Stamps:
         status=None if known is None else known.commit,
         status_at=None if known is None else known.at,
         is_answered=facts is not None and facts.intent == merge.base,
-        queue=queue_digest(facts.requests.items() if facts is not None else ()),
+        queue=queue_digest({} if facts is None else facts.requests),
     )
 
 
-def queue_of(facts: Facts) -> str:
-    """The digest of the committed queue; once it changes, older checks are stale."""
-    return queue_digest(facts.requests.items())
+def queue_digest(requests: Mapping[str, GPRStatus]) -> str:
+    """`sha256:` over the plan's inputs: every unfinished request, with phase, pool and times.
 
-
-def queue_digest(requests: Iterable[tuple[str, GPRStatus]]) -> str:
-    """`sha256:` over the plan's inputs: every unfinished request, with phase, pool and times."""
-    lines = sorted(_line(key, status) for key, status in requests if status.phase not in TERMINAL)
+    Once it changes, older checks are stale.
+    """
+    lines = sorted(_line(key, status) for key, status in requests.items() if status.phase not in TERMINAL)
     return "sha256:" + hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 

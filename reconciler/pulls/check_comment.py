@@ -1,15 +1,11 @@
-"""A check as one comment on a forge, and as workflow annotations; `terminal` and `data` have the other
-formats.
+"""A check as one comment on a forge, and as workflow annotations; `check_text` and `check_json` have the rest.
 
 Pure. The comment is short: the verdict is the first line, and long lists are cut with a count.
-
-Held by tests/reconciler/pulls/test_check_comment.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Iterator, Sequence
 
 from reconciler.forges.forge_port import CommitState
 from reconciler.pulls import check_sentences
@@ -31,7 +27,6 @@ MOST = 15
 FEW = 5
 """Rows shown without expanding."""
 
-Item = TypeVar("Item")
 _MARK = {"refused": "❌", "waits": "✋", "clear": "✅"}
 _FORGE = Tongue(code, plain)
 _SEVERE = {"error": "❌", "warning": "⚠️", "notice": "•"}
@@ -87,7 +82,7 @@ def _problems(check: PullCheck) -> Iterator[str]:
         f"- ❌ {code(p)} main changed this file too → merge main into the branch" for p in check.conflicts
     ]
     if rows:
-        yield "\n".join(_cut(rows, str, "- and {} more"))
+        yield _cut(rows)
 
 
 def _worst_first(problem: Problem) -> tuple[int, Problem]:
@@ -126,7 +121,7 @@ def _where(request: RequestChange) -> str:
 def _needs(check: PullCheck) -> Iterator[str]:
     if check.needs:
         rows = [f"- {code(need.key)}: {check_sentences.approval(need, _FORGE)}" for need in check.needs]
-        yield "**Approval needed**\n" + "\n".join(_cut(rows, str, "- and {} more"))
+        yield "**Approval needed**\n" + _cut(rows)
 
 
 def _moved(check: PullCheck) -> Iterator[str]:
@@ -163,7 +158,7 @@ def _others(check: PullCheck) -> Iterator[str]:
         for other in check.others
     ]
     if rows:
-        yield "**Also changes**\n" + "\n".join(_cut(rows, str, "- and {} more"))
+        yield "**Also changes**\n" + _cut(rows)
 
 
 def _actor(check: PullCheck) -> Iterator[str]:
@@ -172,12 +167,9 @@ def _actor(check: PullCheck) -> Iterator[str]:
     elif check.judged.may:
         groups = check_sentences.grouped(check.judged.may).items()
         rows = [f"- {plain(who)} ({counted(len(paths), 'file')})" for who, paths in groups]
-        yield f"{check_sentences.NOT_JUDGED} The changes can be made by\n" + "\n".join(
-            _cut(rows, str, "- and {} more")
-        )
+        yield f"{check_sentences.NOT_JUDGED} The changes can be made by\n{_cut(rows)}"
 
 
-def _cut(rows: Sequence[Item], shown: Callable[[Item], str], more: str) -> Iterable[str]:
-    yield from map(shown, rows[:MOST])
-    if len(rows) > MOST:
-        yield more.format(len(rows) - MOST)
+def _cut(rows: Sequence[str]) -> str:
+    more = [f"- and {len(rows) - MOST} more"] if len(rows) > MOST else []
+    return "\n".join([*rows[:MOST], *more])

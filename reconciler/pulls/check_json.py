@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -24,7 +23,9 @@ def data(check: PullCheck) -> dict[str, Any]:
         "problems": [problem_json(problem) for problem in check.problems],
         "conflicts": list(check.conflicts),
         "denials": [{"file": d.path, "rule": d.rule, "message": d.message} for d in judged.denials],
-        "may": None if judged.may is None else _sorted(judged.may),
+        "may": None
+        if judged.may is None
+        else [{"file": path, "who": who} for path, who in sorted(judged.may.items())],
         "requests": [_request(request, check) for request in check.requests],
         "approvals": [_need(need) for need in check.needs],
         "moved": [_effect(effect) for effect in check.moved],
@@ -100,10 +101,6 @@ def _effect(effect: Effect) -> dict[str, Any]:
         "by": effect.by or None,
         "proven": effect.proven,
     }
-
-
-def _sorted(may: Mapping[str, str]) -> list[dict[str, str]]:
-    return [{"file": path, "who": who} for path, who in sorted(may.items())]
 
 
 def _time(at: datetime | None) -> str | None:

@@ -39,17 +39,11 @@ class PullToCheck:
     shown: str | None = None  # the author's name if the project does not know them
     keyring: Keyring = field(default_factory=Keyring)
     verifier: Verifier | None = None
-    """If given, and the author is otherwise unknown, signatures of the branch's commits identify the author
-    of each file.
-    """
+    """Identifies the author of each file by the branch's signatures, if nothing else identifies the author."""
 
 
 def checked(store: Store, asked: PullToCheck, now: datetime) -> PullCheck:
-    """UserErrors if no result is possible: `NoCommonHistory`, `SeveralMergeBases`, `TooManyFiles`,
-    `NoProject`.
-
-    Passes on the store's faults.
-    """
+    """UserErrors `NoCommonHistory`, `SeveralMergeBases`, `TooManyFiles` and `NoProject`: there is no result."""
     merge = merged(store, asked.base, asked.head)
     sights = look(store, merge, asked.status, now)
     authority = authority_of(sights.base.repository.documents, asked.keyring)

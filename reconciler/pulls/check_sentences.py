@@ -36,10 +36,7 @@ _WHY = {
     Cause.CLUSTER_UNREACHABLE: "{by} does not answer",
     Cause.CONTROLLER_ABSENT: "the controller was down",
 }
-_ITS_OWN = {
-    Cause.REQUEST_CHANGED: "it was edited",
-    Cause.POLICY_CHANGED: "its rules or pools change",
-}
+_ITS_OWN = {Cause.REQUEST_CHANGED: "it was edited", Cause.POLICY_CHANGED: "its rules or pools change"}
 """If a request is itself the cause of its move."""
 
 
@@ -60,19 +57,14 @@ def verdict(check: PullCheck, tongue: Tongue) -> str:
         verb = "waits" if len(waiting) == 1 else "wait"
         for_what = "an admin's merge" if all(n.rule == "slice" for n in check.needs) else "approval"
         return f"Valid. {_listed(waiting)} {verb} for {for_what}; {_effect_on_others(check)}."
-    starts = [
-        request
-        for request in check.requests
-        if request.change in {"new", "changed"} and request.start is not None
-    ]
+    begun = [request for request in check.requests if request.change in {"new", "changed"}]
+    starts = [request for request in begun if request.start is not None]
     if not starts:
         return f"Good to merge; {_effect_on_others(check)}."
     first = min(starts, key=lambda request: (request.start or check.now, request.key))
     more = f" and {len(starts) - 1} more later" if len(starts) > 1 else ""
-    return (
-        f"Good to merge: {tongue.code(first.key)} starts {_when(first, check.now)}{more}; "
-        f"{_effect_on_others(check)}."
-    )
+    when = _when(first, check.now)
+    return f"Good to merge: {tongue.code(first.key)} starts {when}{more}; {_effect_on_others(check)}."
 
 
 def _when(request: RequestChange, now: datetime) -> str:
@@ -88,15 +80,12 @@ def description(check: PullCheck) -> str:
 
 
 def _hindrances(check: PullCheck) -> str:
-    errors = sum(problem.severity == "error" for problem in check.problems)
-    found = [
-        counted(errors, "error") if errors else "",
-        counted(len(check.judged.denials), "change that is not allowed", "changes that are not allowed")
-        if check.judged.denials
-        else "",
-        counted(len(check.conflicts), "conflict") if check.conflicts else "",
-    ]
-    return _listed([part for part in found if part])
+    found = (
+        (sum(problem.severity == "error" for problem in check.problems), "error", "errors"),
+        (len(check.judged.denials), "change that is not allowed", "changes that are not allowed"),
+        (len(check.conflicts), "conflict", "conflicts"),
+    )
+    return _listed(counted(count, one, several) for count, one, several in found if count)
 
 
 def _effect_on_others(check: PullCheck) -> str:
@@ -161,11 +150,9 @@ def start(request: RequestChange) -> str:
     if request.start is None:
         return {"deleted": "its lease continues", "invalid": "see above"}.get(request.change, "")
     said = day_time(request.start) + (" if approved now" if request.needs_approval else "")
-    return (
-        said
-        if request.was is None or request.was == request.start
-        else f"{said} (was {day_time(request.was)})"
-    )
+    if request.was is None or request.was == request.start:
+        return said
+    return f"{said} (was {day_time(request.was)})"
 
 
 def wait(request: RequestChange, now: datetime) -> str:
@@ -184,7 +171,6 @@ def gpus(request: RequestChange, write: Writer) -> str:
 
 
 def cost(request: RequestChange, currency: str) -> str:
-    """Its total cost."""
     return "" if request.amount is None else f"{request.amount:,.2f} {currency}"
 
 
@@ -194,7 +180,7 @@ def approval(need: Need, tongue: Tongue) -> str:
     if len(need.admins) > _MOST_NAMES:
         names.append(f"{len(need.admins) - _MOST_NAMES} others")
     count = "two admins have" if need.count > 1 else "an admin has"
-    who = f"{_listed(names, 'or')}" if names else "there is no admin other than the requester"
+    who = _listed(names, "or") if names else "there is no admin other than the requester"
     if not need.command:
         return f"{tongue.plain(need.why)}; {count} to merge it ({who})"
     # It binds the content of main: before the merge there is nothing to approve, or another content.

@@ -1,7 +1,7 @@
 """The pull request of a CI job and its author, as the forge tells the job. Nothing is queried.
 
 GitHub, Gitea and Forgejo write the event to a file; GitLab sets variables. The account's number counts, its
-name is only shown. Held by tests/reconciler/pulls/test_ci_event.py.
+name is only shown.
 """
 
 from __future__ import annotations

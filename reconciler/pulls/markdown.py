@@ -1,7 +1,7 @@
 """Untrusted text in Markdown: shown literally, without formatting, links, mentions or embeds. Pure.
 
 The author of a pull request chooses file names, values and titles, and forges render them with the reader's
-rights. Held by tests/reconciler/pulls/test_markdown.py.
+rights.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 Shown in one commit status on the merge commit and the comment on its pull request; both change only if their
 content does, and stop once every request has started or never will.
-
-Held by tests/reconciler/pulls/test_merged_requests.py.
 """
 
 from __future__ import annotations
@@ -35,8 +33,6 @@ _SAID: Mapping[Phase, str] = {
 
 @dataclass(frozen=True, slots=True)
 class CommitReport:
-    """The texts for one commit."""
-
     state: CommitState
     description: str
     comment: str
@@ -46,7 +42,7 @@ class CommitReport:
 def told(requests: Mapping[str, GPRStatus]) -> CommitReport:
     """The texts for the requests (`slice/name`) brought by one commit of main; at least one."""
     order = sorted(requests)
-    waiting = [key for key in order if _is_open(requests[key])]
+    waiting = [key for key in order if is_followed(requests[key])]
     wrong = [key for key in order if requests[key].phase in (Phase.REJECTED, Phase.FAILED)]
     state: CommitState = "pending" if waiting else "failure" if wrong else "success"
     return CommitReport(state, _line(requests, order, waiting), _comment(requests, order), not waiting)
@@ -54,10 +50,6 @@ def told(requests: Mapping[str, GPRStatus]) -> CommitReport:
 
 def is_followed(status: GPRStatus) -> bool:
     """True while its start may still change."""
-    return _is_open(status)
-
-
-def _is_open(status: GPRStatus) -> bool:
     return status.phase in WAITING or status.phase is Phase.PROVISIONING
 
 
@@ -87,11 +79,9 @@ def _sentence(status: GPRStatus) -> str:
     if status.phase is Phase.QUEUED:
         at = status.estimated_start_time
         where = f" on {status.estimated_cluster}" if status.estimated_cluster else ""
-        return (
-            f"starts {day_time(at)} UTC{where}"
-            if at is not None
-            else "has no start: it currently fits nowhere"
-        )
+        if at is None:
+            return "has no start: it currently fits nowhere"
+        return f"starts {day_time(at)} UTC{where}"
     said = _SAID[status.phase]
     start = status.start_time or status.estimated_start_time
     if status.phase is Phase.PROVISIONING and start is not None:
@@ -106,8 +96,7 @@ def _comment(requests: Mapping[str, GPRStatus], order: list[str]) -> str:
     rows = [(code(key), plain(_sentence(requests[key])), _slipped(requests[key])) for key in order[:MOST]]
     more = f"\n\nand {len(order) - MOST} more" if len(order) > MOST else ""
     body = table(("request", "state (UTC)", "moved later"), rows)
-    parts = [MARKER, "### Merged", body + more]
-    return "\n\n".join(parts) + "\n"
+    return f"{MARKER}\n\n### Merged\n\n{body}{more}\n"
 
 
 def _slipped(status: GPRStatus) -> str:

@@ -3,8 +3,6 @@
 A branch that is behind would otherwise seem to revert other merges. Its own changes are those since its merge
 base; a path that both sides changed to different contents is a conflict, for which main's side is used. The
 merge base is found by ancestry only, as in Git: commit dates can be forged.
-
-Held by tests/reconciler/pulls/test_merged_tree.py.
 """
 
 from __future__ import annotations
@@ -88,16 +86,14 @@ class MergedContents:
         self._store, self._merge, self._entries = store, merge, entries
 
     def diff(self, old: str | None, new: str) -> Sequence[Entry]:
-        """See `port.Store.diff`; knows main, and the merge on top of it."""
+        """Knows main, and the merge on top of it."""
         if old is None and new == self._merge.base:
             return self._entries
         assert (old, new) == (self._merge.base, self._merge.head)
         return [entry for _, entry in sorted(self._merge.changes.items())]
 
     def sizes(self, oids: Iterable[str]) -> Mapping[str, int]:
-        """See `port.Store.sizes`."""
         return self._store.sizes(oids)
 
     def read(self, oids: Iterable[str]) -> Mapping[str, bytes]:
-        """See `port.Store.read`."""
         return self._store.read(oids)

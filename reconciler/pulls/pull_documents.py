@@ -1,5 +1,4 @@
-"""The documents of main, and with the pull request applied, as the controller reads them, without unneeded
-ones.
+"""The documents that a check needs, of main and with the pull request applied, as the controller reads them.
 
 The cost depends on the pull request's changes, not on the repository: unaffected requests only need to exist.
 If a document changes that the rules of many requests read (the project, a cluster, a template), all

@@ -1,7 +1,7 @@
 """The queue on the status branch, for a single look: parses only what still matters.
 
 Most requests are finished, and their records do not affect a plan. A record is skipped only if its own text
-clearly says so; anything else is parsed. Held by tests/reconciler/pulls/test_queue_at_check.py.
+clearly says so; anything else is parsed.
 """
 
 from __future__ import annotations
@@ -43,11 +43,7 @@ def committed_status(store: Store, tip: str, needed: Collection[str] = ()) -> Co
     """
     commit = store.commit(tip)
     wanted = {request_path(key) for key in needed}
-    plain = {
-        entry.path: entry.oid
-        for entry in store.diff(None, tip)
-        if entry.oid is not None and entry.mode == REGULAR_MODE and FACT.fullmatch(entry.path)
-    }
+    plain = _files(store, tip)
     blobs = store.read(set(plain.values()))
     records: dict[str, Record] = {}
     accepted: dict[str, bytes] = {}
@@ -66,15 +62,18 @@ def committed_status(store: Store, tip: str, needed: Collection[str] = ()) -> Co
 
 def over_at(store: Store, tip: str) -> frozenset[str]:
     """Finished requests in the status at `tip`; parses nothing."""
-    plain = {
+    plain = {path: oid for path, oid in _files(store, tip).items() if path.startswith("slices/")}
+    blobs = store.read(set(plain.values()))
+    return frozenset(_key(path) for path, oid in plain.items() if _is_over(path, blobs[oid]))
+
+
+def _files(store: Store, tip: str) -> dict[str, str]:
+    """Blob ids of the facts, by path."""
+    return {
         entry.path: entry.oid
         for entry in store.diff(None, tip)
-        if entry.oid is not None and entry.mode == REGULAR_MODE and entry.path.startswith("slices/")
+        if entry.oid is not None and entry.mode == REGULAR_MODE and FACT.fullmatch(entry.path)
     }
-    blobs = store.read(set(plain.values()))
-    return frozenset(
-        _key(path) for path, oid in plain.items() if FACT.fullmatch(path) and _is_over(path, blobs[oid])
-    )
 
 
 def _is_over(path: str, data: bytes) -> bool:

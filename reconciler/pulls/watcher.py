@@ -1,12 +1,9 @@
-"""Comments on open pull requests with their effects, and on merged ones with the outcome, on the forge
-itself.
+"""Comments on open pull requests with their effects, and on merged ones with the outcome.
 
 The controller posts, not the forge's CI: this works for forks without any permissions, and a stale check is
 renewed. Everything is bounded: a budget of writes per minute, conditional reads, no repeated texts, one pull
 request after the other. Failures of the forge or of one pull request are logged and retried; they never reach
 the loop, which has its own thread and its own mirror.
-
-Held by tests/reconciler/pulls/test_watcher.py.
 """
 
 from __future__ import annotations
@@ -23,7 +20,7 @@ from reconciler.model.evidence import Voucher
 from reconciler.model.facts import Facts
 from reconciler.pulls import check_comment, check_sentences
 from reconciler.pulls.check import PullCheck
-from reconciler.pulls.check_basis import Stamps, queue_of
+from reconciler.pulls.check_basis import Stamps, queue_digest
 from reconciler.pulls.check_repository import PullToCheck, checked
 from reconciler.pulls.markdown import plain
 from reconciler.pulls.merged_requests import CONTEXT, CommitReport, is_followed, told
@@ -150,7 +147,7 @@ class Watcher:
 
     def _digest(self, facts: Facts) -> str:
         if self._queue is None or self._queue[0] is not facts:
-            self._queue = (facts, queue_of(facts))
+            self._queue = (facts, queue_digest(facts.requests))
         return self._queue[1]
 
     def _may(self, now: datetime) -> bool:
@@ -198,8 +195,7 @@ class Watcher:
         return False
 
     def _of_head(self, head: str) -> tuple[int, _Seen] | None:
-        """Which check gives a head's status: of the open pull requests with this head the first that is not
-        refused.
+        """The check that gives a head's status: of its open pull requests the first that is not refused.
 
         They differ only in their authors. A stranger cannot turn another's status red, nor make their own
         change pass: what passes is an entitled person's identical change.
@@ -271,7 +267,7 @@ class Watcher:
         return verdict, check_comment.markdown(check), _substance(check)
 
     def _evidence(self, pull: Pull) -> tuple[Mapping[str, Sequence[Voucher]], str | None]:
-        """The author's evidence, if the forge's record counts; otherwise nobody is judged before the merge."""
+        """The author's evidence, if the forge's record counts; otherwise the author is judged after the merge."""
         if self._settings.trust.level not in ("forge", "both") or not pull.author.is_person:
             return {}, None
         return {"": (Voucher("forge", account=pull.author.id),)}, pull.author.login

@@ -1,8 +1,6 @@
 """Runs one repository's watcher in a thread of its own, beside the loop, until stopped.
 
 A failure here delays comments on pull requests, never GPUs: it is logged and retried with growing pauses.
-
-Held by tests/reconciler/pulls/test_watcher_thread.py.
 """
 
 from __future__ import annotations
@@ -38,7 +36,6 @@ class Attending:
         self._thread = Thread(target=self._run, name=f"{name}-pulls", daemon=True)
 
     def start(self) -> None:
-        """Starts; returns at once."""
         self._thread.start()
 
     def end(self) -> None:

@@ -7,8 +7,6 @@ signatures. A commit whose key was revoked since no longer counts. Without signa
 remembered by name still never counts as older than known: if it was reset or deleted, the known state counts.
 A reset before the first look of a process without a memory cannot be detected; a mirror that outlives the
 process remembers.
-
-Held by tests/reconciler/store/test_believed_commit.py.
 """
 
 from __future__ import annotations

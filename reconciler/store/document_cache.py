@@ -67,7 +67,6 @@ class DocumentCache:
             self._delete(sorted(known.difference(live)))
 
     def drop(self, oids: Iterable[str]) -> None:
-        """Removes these documents."""
         with self._guarded(), self._database:
             self._delete(sorted(oids))
 

@@ -1,8 +1,7 @@
 """The store in memory: the counterpart of `reconciler.store.git.git_store` for tests and simulations.
 
-Blobs have git's ids; commits have ids derived from their content. Network faults of a push or fetch come from
-a hook on the shared remote: it is called before and after each, and its result (or exception) decides. Each
-commit costs O(files): for thousands, not millions.
+Blobs have git's ids; commits have ids derived from their content. Each commit costs O(files): for thousands,
+not millions.
 
 Held by tests/contract/test_store_contract.py, like the Git driver.
 """
@@ -10,10 +9,9 @@ Held by tests/contract/test_store_contract.py, like the Git driver.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from enum import Enum
 
 from reconciler.store.git import git_names
 from reconciler.store.git.git_objects import blob_oid
@@ -31,35 +29,6 @@ from reconciler.store.trailers import parse_trailers
 from schemas.errors import Fault
 
 
-class Fate(Enum):
-    """The hook's decision about an operation."""
-
-    PASS = "Pass"  # noqa: S105 - no password
-    REFUSE = "Refuse"  # the server refuses; for a fetch: the remote is unreachable
-    LOSE = "Lose"  # a push is lost, with an unknown outcome
-    DELAY = "Delay"  # a push is delayed, with an unknown outcome: see MemoryRemote.land
-    HIDE = "Hide"  # after a push: it succeeded, but the answer is lost
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """One contact with the remote, before or after it; `branch`, `new` and `expected` are for a push."""
-
-    kind: str  # "fetch" or "push"
-    when: str  # "before" or "after"
-    branch: str | None = None
-    new: str | None = None
-    expected: str | None = None
-
-
-Hook = Callable[[Operation], Fate]
-
-
-def pass_all(_: Operation) -> Fate:
-    """The hook of a network without faults."""
-    return Fate.PASS
-
-
 @dataclass(frozen=True, slots=True)
 class _Stored:
     commit: Commit
@@ -68,36 +37,28 @@ class _Stored:
 
 @dataclass(slots=True)
 class MemoryRemote:
-    """The shared remote: branches and objects. `forbids_rewinds` is receive.denyNonFastForwards."""
+    """The shared remote: branches and objects."""
 
-    hook: Hook = pass_all
-    down: bool = False
-    forbids_rewinds: bool = False
     tips: dict[str, str] = field(default_factory=dict)
     blobs: dict[str, bytes] = field(default_factory=dict)
     commits: dict[str, _Stored] = field(default_factory=dict)
-    delayed: list[Operation] = field(default_factory=list)
-    too_large: set[str] = field(default_factory=set)  # commits too large for any store
 
-    def land(self) -> list[Outcome]:
-        """Delivers the delayed pushes now, oldest first, and returns their outcomes."""
-        arriving, self.delayed = self.delayed, []
-        return [self.move(push) for push in arriving]
+    def commit(self, oid: str) -> Commit:
+        return self.commits[oid].commit
 
-    def move(self, push: Operation) -> Outcome:
+    def fetch(self, patterns: Sequence[str]) -> dict[str, str]:
+        return git_names.matching(patterns, self.tips)
+
+    def push(self, branch: str, new: str, expected: str | None) -> Outcome:
         """The compare-and-swap on the server."""
-        assert push.branch is not None
-        assert push.new is not None
-        tip = self.tips.get(push.branch)
-        if tip == push.new:
+        tip = self.tips.get(branch)
+        if tip == new:
             return Outcome.COMMITTED
-        if tip != push.expected:
+        if tip != expected:
             return Outcome.CONFLICT
-        if tip is None and git_names.in_the_way(push.branch, self.tips):
+        if tip is None and git_names.in_the_way(branch, self.tips):
             return Outcome.REFUSED
-        if self.forbids_rewinds and tip is not None and tip not in self.history(push.new):
-            return Outcome.REFUSED
-        self.tips[push.branch] = push.new
+        self.tips[branch] = new
         return Outcome.COMMITTED
 
     def history(self, oid: str, known: AbstractSet[str] = frozenset()) -> set[str]:
@@ -109,10 +70,6 @@ class MemoryRemote:
                 seen.add(step)
                 todo.extend(self.commits[step].commit.parents)
         return seen
-
-    def delete(self, branch: str) -> None:
-        """Deletes a branch, as a person would at the server."""
-        self.tips.pop(branch, None)
 
 
 class MemoryStore:
@@ -129,16 +86,12 @@ class MemoryStore:
         wanted = [git_names.branch_pattern(pattern) for pattern in patterns]
         if not wanted:
             return {}
-        fate = self._remote.hook(Operation("fetch", "before"))
-        if self._remote.down or fate is not Fate.PASS:
-            raise Fault("the remote could not be read: it is down", "RemoteUnreachable")
-        found = git_names.matching(wanted, self._remote.tips)
+        found = self._remote.fetch(wanted)
         for name in git_names.matching(wanted, self._tips):
             del self._tips[name]
         self._tips.update(found)
         for oid in found.values():
             self._known |= self._remote.history(oid, self._known)
-        self._remote.hook(Operation("fetch", "after"))
         return found
 
     def tips(self) -> Mapping[str, str]:
@@ -148,10 +101,8 @@ class MemoryStore:
         return []
 
     def commit(self, oid: str) -> Commit:
-        found = self._stored(oid).commit
-        if oid in self._remote.too_large:
-            raise Fault(f"commit {oid} is too large; rewrite the branch", "TooLarge")
-        return found
+        self._stored(oid)
+        return self._remote.commit(oid)
 
     def _stored(self, oid: str) -> _Stored:
         if git_names.full_oid(oid) not in self._known:
@@ -259,16 +210,7 @@ class MemoryStore:
     def push(self, branch: str, new: str, expected: str | None) -> Outcome:
         self._stored(new)
         git_names.branch_name(branch)
-        fate = self._remote.hook(Operation("push", "before", branch, new, expected))
-        push = Operation("push", "after", branch, new, expected)
-        if self._remote.down or fate is Fate.LOSE:
-            return Outcome.UNKNOWN
-        if fate is Fate.DELAY:
-            self._remote.delayed.append(push)
-            return Outcome.UNKNOWN
-        outcome = Outcome.REFUSED if fate is Fate.REFUSE else self._remote.move(push)
-        if self._remote.hook(push) is Fate.HIDE:
-            return Outcome.UNKNOWN
+        outcome = self._remote.push(branch, new, expected)
         if outcome is Outcome.COMMITTED:
             self._tips[branch] = new
         return outcome

@@ -41,7 +41,6 @@ class ClusterNotes:
                 self._waiting[cluster] = waiting[-MOST_KEPT:]
 
     def waiting(self, clusters: Collection[str]) -> dict[str, tuple[Note, ...]]:
-        """The notes pending for these clusters."""
         return {name: notes for name, notes in self._waiting.items() if name in clusters and notes}
 
     def told(self, clusters: Iterable[str]) -> None:
@@ -68,7 +67,6 @@ def _home(status: GPRStatus | None) -> str:
 
 
 def note_of(event: Event, facts: Facts) -> Note:
-    """The event as a cluster shows it."""
     status = facts.requests.get(event.request)
     who = status.uid if status is not None else event.request
     parts = (who, str(event.reason), format_instant(event.at), event.cluster, event.node, event.message)

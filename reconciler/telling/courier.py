@@ -3,8 +3,6 @@
 A hanging service blocks nothing: its delivery times out and counts as failed, and is not tried again before
 its thread has ended. The result is one of our own terms; texts of a service or of apprise may contain an
 address and are never shown.
-
-Held by tests/reconciler/telling/test_courier.py.
 """
 
 from __future__ import annotations
@@ -89,7 +87,7 @@ class Courier:
     _lock: Lock = field(default_factory=Lock)
 
     def send(self, parcel: Parcel, now: datetime) -> bool:
-        """See `Carrier.send`. A parcel whose last try still hangs is not started again."""
+        """A parcel whose last try still hangs is not started again."""
         self._hanging = {id_: thread for id_, thread in self._hanging.items() if thread.is_alive()}
         busy = len(self._out) >= MOST_AT_ONCE or len(self._hanging) >= MOST_HANGING
         if busy or parcel.id in self._out or parcel.id in self._hanging:
@@ -104,7 +102,6 @@ class Courier:
         return True
 
     def returned(self, now: datetime) -> Mapping[str, Answer]:
-        """See `Carrier.returned`."""
         with self._lock:
             found = {id_: errand.answer for id_, errand in self._out.items() if errand.answer is not None}
             late = [id_ for id_, e in self._out.items() if id_ not in found and now - e.begun >= PATIENCE]
@@ -118,7 +115,6 @@ class Courier:
         return found
 
     def finish(self) -> None:
-        """See `Carrier.finish`."""
         for errand in list(self._out.values()):
             errand.thread.join(PATIENCE.total_seconds())
 

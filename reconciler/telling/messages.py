@@ -2,8 +2,6 @@
 
 A template can only use the given words: `$reason` and others stand for texts of the event, an unknown word
 stays unchanged, and an event's text is never read as a template.
-
-Held by tests/reconciler/telling/test_messages.py.
 """
 
 from __future__ import annotations
@@ -39,9 +37,8 @@ def message_of(delivery: Delivery, words: Words, lost: int = 0) -> Message:
     title = _titled(titles, delivery.more)
     text = "\n".join(paragraphs)
     is_warning = any(entry.type == "Warning" for entry in delivery.entries)
-    return Message(
-        title, text if text.strip() else title, is_warning
-    )  # services refuse a message without a body
+    # Services refuse a message without a body.
+    return Message(title, text if text.strip() else title, is_warning)
 
 
 def _titled(titles: list[str], more: int) -> str:

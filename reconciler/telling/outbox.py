@@ -7,8 +7,6 @@ The outbox is part of the commit, so that an event and its deliveries are commit
   * a delivery leaves the outbox when it has arrived, when its route is removed or may not see it any more, or when it
     failed for a day after it was due: that is reported once, and with the next message that arrives;
   * a route's outbox stays small: beyond the limit the oldest events are only counted.
-
-Held by tests/reconciler/telling/test_outbox.py.
 """
 
 from __future__ import annotations

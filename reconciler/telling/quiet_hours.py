@@ -1,7 +1,4 @@
-"""When a route must not send, in its local time. Pure.
-
-Held by tests/reconciler/telling/test_quiet_hours.py.
-"""
+"""When a route must not send, in its local time. Pure."""
 
 from __future__ import annotations
 

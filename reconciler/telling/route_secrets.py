@@ -2,8 +2,6 @@
 
 Manifests contain no addresses, only the name of a secret; the folder has it under a name that begins with the
 route's owner, so that a route cannot use another owner's secret. Addresses appear in no text, log or repr.
-
-Held by tests/reconciler/telling/test_route_secrets.py.
 """
 
 from __future__ import annotations

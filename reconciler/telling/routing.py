@@ -4,8 +4,6 @@ The project's routes see every event, a slice's those of the slice and its reque
 slices where the person is a member or owner: as a person, an admin only gets events of slices that list the
 admin. Events about no slice, such as those of a node or the repository, go to the project's routes only. Deny
 by default: a route gets an event only if a rule here allows it.
-
-Held by tests/reconciler/telling/test_routing.py.
 """
 
 from __future__ import annotations
@@ -42,7 +40,6 @@ class Way:
 
     @property
     def shown(self) -> str:
-        """The name in texts."""
         return self.key.replace(".", "/")
 
     @property
@@ -125,5 +122,4 @@ def grouped(entries: Iterable[Entry], ways: Ways) -> Mapping[str, tuple[Way, lis
 
 
 def is_own(event: Event) -> bool:
-    """True if it is about messages."""
     return event.reason in OWN

@@ -1,7 +1,4 @@
-"""`egs-reconciler notify`: a test message to the addresses of one secret, and the results.
-
-Held by tests/reconciler/telling/test_trial.py.
-"""
+"""`egs-reconciler notify`: a test message to the addresses of one secret, and the results."""
 
 from __future__ import annotations
 

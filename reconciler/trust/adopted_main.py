@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from reconciler.store.store_port import Entry, Store
+from reconciler.store.store_port import Store
 from reconciler.trust.policy import is_governed
 from schemas.errors import Fault
 from schemas.rules.problems import quoted
@@ -45,12 +45,10 @@ class Adoption:
 
 
 def adopted(store: Store, main: str, instead_of: str, held: Collection[HeldChange]) -> Adoption:
-    """The effects of adopting `main` in place of `instead_of`, which counted except for what is `held`. Lists
-    both trees.
-    """
+    """The effects of adopting `main` in place of `instead_of`, of which `held` did not count. Lists both trees."""
     new = _tree(store, main)
     by_path = sorted(held, key=lambda change: change.path)
-    kept = tuple(c for c in by_path if _oid(new.get(c.path)) == c.found and _is_here(store, c))
+    kept = tuple(c for c in by_path if new.get(c.path, (None, 0))[0] == c.found and _is_here(store, c))
     try:
         old = _tree(store, instead_of)
     except Fault:
@@ -77,10 +75,7 @@ def _what(path: str, before: Mapping[str, Content], after: Mapping[str, Content]
 
 
 def _tree(store: Store, commit: str) -> dict[str, Content]:
-    return _contents(store.diff(None, commit))
-
-
-def _contents(entries: Iterable[Entry]) -> dict[str, Content]:
+    entries = store.diff(None, commit)
     return {e.path: (e.oid, e.mode) for e in entries if e.oid is not None and is_governed(e.path)}
 
 
@@ -91,10 +86,6 @@ def _counting(tree: Mapping[str, Content], held: Iterable[HeldChange]) -> dict[s
         if change.authorised is not None:
             counts[change.path] = (change.authorised, change.mode)
     return counts
-
-
-def _oid(content: Content | None) -> str | None:
-    return None if content is None else content[0]
 
 
 def _is_here(store: Store, change: HeldChange) -> bool:

@@ -1,11 +1,10 @@
-"""The commits that a step brought from merged side branches, and what each was built on; read once, then
-queried in memory.
+"""The commits that a step brought from merged side branches, and what each was built on.
+
+They are read once, then queried in memory.
 
 Ancestry decides what is on a side, never dates. Git is asked about commits in the middle of the unknown part,
 so that a chain of a thousand commits costs twenty queries; every read is counted, and a side beyond the
 limits is not examined.
-
-Held by tests/reconciler/trust/test_ancestry.py.
 """
 
 from __future__ import annotations
@@ -43,12 +42,11 @@ class Reads:
         """Number of reads of one object or difference."""
 
     def commit(self, oid: str) -> Commit:
-        """See `port.Store.commit`."""
         self.work += 1
         return self._store.commit(oid)
 
     def diff(self, old: str | None, new: str) -> Sequence[Entry]:
-        """See `port.Store.diff`; raises TooMuch."""
+        """Raises TooMuch."""
         self.work += 1
         found = self._store.diff(old, new)
         self._changes += len(found)
@@ -57,12 +55,12 @@ class Reads:
         return found
 
     def is_ancestor(self, old: str, new: str) -> bool:
-        """See `port.Store.is_ancestor`; raises TooMuch."""
+        """Raises TooMuch."""
         self._ask()
         return self._store.is_ancestor(old, new)
 
     def last_change(self, commit: str, path: str) -> str | None:
-        """See `port.Store.last_change`; raises TooMuch."""
+        """Raises TooMuch."""
         self._ask()
         return self._store.last_change(commit, path)
 
@@ -99,9 +97,7 @@ class Below:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Commits that main was not built on and their ancestors among each other; and the commits where they
-    branch off main.
-    """
+    """Commits that main was not built on, with their ancestry, and the commits where they branch off main."""
 
     commits: Mapping[str, Commit] = field(default_factory=dict)
     below: Below = field(default_factory=Below)
@@ -128,8 +124,7 @@ def side_of(reads: Reads, starts: Iterable[str], old: str) -> Side:
 
 
 def _walked(reads: Reads, starts: Iterable[str], old: str) -> tuple[dict[str, Commit], dict[str, bool]]:
-    """Commits back from `starts`, twice as many per query, until all open ends are known to be ancestors of
-    `old`.
+    """Commits back from `starts`, twice as many per query, until all open ends are ancestors of `old`.
 
     Also the answers of the ancestry queries: some of the commits read may be ancestors of `old` too.
     """
@@ -169,9 +164,7 @@ def _below(read: Mapping[str, Commit], order: Iterable[str]) -> Below:
 def _beyond(
     reads: Reads, order: Iterable[str], below: Below, answers: Mapping[str, bool], old: str
 ) -> set[str]:
-    """Commits that are not ancestors of `old`. If one is not, its descendants are not either; if one is, its
-    ancestors are.
-    """
+    """Commits that are not ancestors of `old`; neither are their descendants, so one answer settles many."""
     new: set[str] = set()
     known = 0
     for oid in order:

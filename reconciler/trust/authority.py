@@ -5,8 +5,6 @@ that slice only, whatever address is listed with it, because the slice's owners 
 carry rights from one place to another only if the operator's own file (`allowed_signers`) or a service named
 there vouches for them; and within a slice, no one is identified by another slice's entries. If that file
 exists, a signature counts as an admin's only if the file lists the key for the admin's address.
-
-Held by tests/reconciler/trust/test_authority.py.
 """
 
 from __future__ import annotations
@@ -156,8 +154,7 @@ class Authority:
 
 
 def is_narrow(principals: Iterable[str]) -> bool:
-    """True if a service with these principals may only act on requests, as the door for a cluster's objects
-    does.
+    """True if a service with these principals may only act on requests, like the door for a cluster's objects.
 
     Of a person's rights only these count then: create, change and delete requests, and withdraw approvals. A
     stolen key of such a service changes no quota, no people and no policy.
@@ -177,13 +174,11 @@ def authority_of(documents: Mapping[str, Document], keyring: Keyring) -> Authori
 
 
 def with_project(project: Document | None, teams: Mapping[str, Team], keyring: Keyring) -> Authority:
-    """The admins of a project, and these teams."""
     people = project.spec.admins if isinstance(project, Project) else ()
     return Authority(roll_of(people), {person.email: person.handle for person in people}, teams, keyring)
 
 
 def team_of(slice_: Slice) -> Team:
-    """The people of a slice."""
     return Team(roll_of(slice_.spec.members), roll_of(slice_.spec.owners))
 
 

@@ -87,9 +87,8 @@ class Gate:
         self._committed: TrustRecord | None = None  # as last read from the status branch
         self._intent = ""
         self._frozen: tuple[str, str, str] | None = None  # head of main, judged commit, reason
-        self._pause: tuple[str, str, datetime] | None = (
-            None  # head of main, its alarm if any, end of the pause
-        )
+        # Head of main, its alarm if any, end of the pause.
+        self._pause: tuple[str, str, datetime] | None = None
         self._provenance: dict[str, Provenance] = {}
         self.adoption: Adoption | None = None
         """What an operator adopted through this process; None: nothing."""
@@ -121,7 +120,7 @@ class Gate:
     # -- where it stands -------------------------------------------------------------------------------------
 
     def _resume(self, record: TrustRecord | None, intent: str) -> None:
-        """Resume from the committed record: at the start of the process, and after another controller committed."""
+        """Resumes from the committed record: at the start, and after another controller committed."""
         if record is not None and record not in (self._record, self._committed):
             self._begin(record.main, record.held)
         elif intent and (self._at is None or (self._frozen is not None and intent != self._intent)):

@@ -3,8 +3,6 @@
 A folder mounted from a ConfigMap or Secret: `allowed_signers` in OpenSSH's format, `revoked_keys` with one
 public key per line, `gpg/` with exported OpenPGP keys (read by `reconciler.trust.signature_check`). Parsing
 is strict: an unreadable line might revoke someone's rights, so nothing counts until it is fixed.
-
-Held by tests/reconciler/trust/test_keyring.py.
 """
 
 from __future__ import annotations
@@ -16,7 +14,6 @@ from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from reconciler.model.evidence import CONTROLLER, GIT
 from reconciler.trust.sshsig import canonical_key
 from schemas.errors import Fault, UserError
 
@@ -71,10 +68,6 @@ class Keyring:
         """True if that key signs for that principal, by name or by a pattern (`agent:east/*`)."""
         return any(fnmatchcase(principal, each) for each in self.principals(key, namespace, now))
 
-    def allows_controller(self, key: str, now: datetime) -> bool:
-        """True if it may sign commits on the status branch."""
-        return self.allows(key, CONTROLLER, GIT, now)
-
     def names(self, principal: str) -> bool:
         """True if any line, valid now or not, names exactly that principal."""
         return any(principal in signer.principals for signer in self.signers)
@@ -84,15 +77,12 @@ class Keyring:
         return any(p.startswith(prefix) for signer in self.signers for p in signer.principals)
 
     def revoked(self, key: str) -> bool:
-        """True if that key is revoked, wherever it is listed."""
         return key in self.revoked_keys
 
     def bars(self, key: str, now: datetime) -> bool:
-        """True if a key listed in manifests does not count at that time: it is revoked, or outside the dates
-        of all its lines.
+        """True if the key does not count at that time, wherever it is listed: it is revoked, or outside its dates.
 
-        The folder's dates hold for a key wherever it is listed; otherwise a line in a slice would outlive
-        them.
+        The folder's dates hold for keys in manifests too; otherwise a line in a slice would outlive them.
         """
         lines = [signer for signer in self.signers if signer.key == key]
         return self.revoked(key) or (bool(lines) and not any(line.is_timely(now) for line in lines))
@@ -145,7 +135,6 @@ def stamp(folder: Path | None) -> tuple[tuple[str, int, int, int], ...]:
 
 
 def gpg_files(folder: Path) -> list[Path]:
-    """Exported OpenPGP keys, by name."""
     return sorted((folder / GPG).glob("*.asc"))
 
 
@@ -161,12 +150,12 @@ def _about(file: Path) -> tuple[str, int, int, int] | None:
 
 
 def parse_signers(text: str, where: str = SIGNERS) -> tuple[Signer, ...]:
-    """Read allowed_signers: principals, options, key. UserError `BadTrustFolder`."""
+    """Reads allowed_signers: principals, options, key. UserError `BadTrustFolder`."""
     return tuple(_signer(line, at) for at, line in _lines(text, where))
 
 
 def parse_revoked(text: str, where: str = REVOKED) -> frozenset[str]:
-    """Read revoked_keys: one public key, or `gpg:` and a fingerprint, a line. UserError `BadTrustFolder`."""
+    """Reads revoked_keys: one public key, or `gpg:` and a fingerprint, a line. UserError `BadTrustFolder`."""
     return frozenset(_key(line, at) for at, line in _lines(text, where))
 
 

@@ -7,8 +7,6 @@ counts, and neither does one outside the folder's dates. The time stated by the 
 that may have been stolen must be revoked.
 
 Machines without any listed key need not sign, at level none.
-
-Held by tests/reconciler/trust/test_machines.py.
 """
 
 from __future__ import annotations
@@ -17,34 +15,17 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
 
 from reconciler.model.evidence import CONTROLLER, GIT, HEALTH, Level
 from reconciler.settings import Trust
 from reconciler.store.believed_commit import Believes
 from reconciler.store.store_port import Commit, Sign
 from reconciler.trust import sshsig
-from reconciler.trust.keyring import TrustFolder
+from reconciler.trust.keyring import Keyring, TrustFolder
 from schemas.documents.cluster import ClusterSpec
 from schemas.errors import Fault, UserError
 
 log = logging.getLogger(__name__)
-
-
-class Keys(Protocol):
-    """The keys kept outside the repository; `reconciler.trust.keyring.Keyring` is one."""
-
-    def allows(self, key: str, principal: str, namespace: str, now: datetime) -> bool:
-        """True if it signs for that principal, for that purpose at that time; never if revoked."""
-
-    def names(self, principal: str) -> bool:
-        """True if any key is listed for that principal."""
-
-    def names_any(self, prefix: str) -> bool:
-        """True if any key is listed for a principal with that prefix."""
-
-    def bars(self, key: str, now: datetime) -> bool:
-        """True if it is revoked or outside its dates, wherever it is listed."""
 
 
 class KeptKeys:
@@ -53,11 +34,10 @@ class KeptKeys:
     Strict ends must not wait for a fixed file.
     """
 
-    def __init__(self, read: Callable[[], Keys]) -> None:
+    def __init__(self, read: Callable[[], Keyring]) -> None:
         self._read, self._last, self._told = read, read(), ""
 
-    def __call__(self) -> Keys:
-        """As of now."""
+    def __call__(self) -> Keyring:
         try:
             self._last, self._told = self._read(), ""
         except Fault as fault:
@@ -82,7 +62,7 @@ class Signed:
 class Machines:
     """Which machines to believe. `keys` gives the trust folder's current keys."""
 
-    keys: Callable[[], Keys]
+    keys: Callable[[], Keyring]
     level: Level = "none"
 
     def controllers(self) -> Believes | None:

@@ -1,8 +1,6 @@
 """What a merge's subject says it merges, as Git and forges write it. Pure.
 
 The signer of the merge wrote its subject, or let Git write it: it shows what they reviewed.
-
-Held by tests/reconciler/trust/test_merge_subjects.py.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""OpenPGP signatures of commits: reduced to one plain packet here, checked by `gpg` with the operator's keys
-only.
+"""OpenPGP signatures of commits: reduced to one plain packet, then checked by `gpg` with the operator's keys.
 
 `gpg` accepts nested and compressed packets, several signatures and much else; an honest commit has one packet
 of one kind, and only that is passed on. The keys live in a temporary home: no system keyring, no agent, no
@@ -112,7 +111,6 @@ class OpenPgp:
             self._import(file)
 
     def close(self) -> None:
-        """Removes the temporary home."""
         self._gone()
 
     def fingerprint(self, message: bytes, armoured: str) -> str | None:

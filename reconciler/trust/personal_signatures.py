@@ -2,8 +2,6 @@
 
 So `ssh-keygen` signs, and asks for a passphrase or a touch as usual. Processes sign in memory, with ed25519:
 see `reconciler.trust.sshsig`.
-
-Held by tests/reconciler/trust/test_personal_signatures.py.
 """
 
 from __future__ import annotations

@@ -37,8 +37,7 @@ Own = ApiKey | Profile
 
 _SCOPE = (
     " (made by a service that may act for people on requests only: make this change yourself, or have the "
-    "operator list "
-    "the service's key as `service:<name>/all`)"
+    "operator list the service's key as `service:<name>/all`)"
 )
 
 
@@ -228,9 +227,8 @@ def _of_key_by_admin(actor: Actor, change: Change) -> Denial | None:
         return _refused(change, "NotYours", actor, why)
     if new.spec.role == "Owner" and new.spec.email != actor.email:
         why = (
-            f"may create keys for {new.spec.email} up to the role Editor; only that person may create one "
-            "with the role "
-            "Owner"
+            f"may create keys for {new.spec.email} up to the role Editor; only that person may create one with "
+            "the role Owner"
         )
         return _refused(change, "NotYours", actor, why)
     return None

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 class SystemVerifier:
-    """`model.Verifier` on this machine. `folder` is the trust folder with the OpenPGP keys; None: SSH only.
+    """`Verifier` on this machine. `folder` is the trust folder with the OpenPGP keys; None: SSH only.
 
     Thread-safe. UserError `BadTrustFolder` at construction.
     """
@@ -38,7 +38,7 @@ class SystemVerifier:
         self._warned = False
 
     def key_of(self, namespace: str, message: bytes, signature: str) -> str | None:
-        """See `model.Verifier`. An OpenPGP signature has no namespace, and counts for commits only."""
+        """An OpenPGP signature has no namespace, and counts for commits only."""
         if is_openpgp(signature):
             return self._by_openpgp(message, signature) if namespace == GIT else None
         found = parse(signature)

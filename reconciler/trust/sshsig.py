@@ -241,6 +241,5 @@ def _unpacked(data: bytes, count: int) -> list[bytes] | None:
 
 
 def _first(data: bytes) -> tuple[bytes, bytes] | None:
-    """The first field and the rest."""
     end = 4 + int.from_bytes(data[:4], "big")
     return (data[4:end], data[end:]) if 4 <= len(data) >= end else None

@@ -87,11 +87,6 @@ class _Known:
         """The address of a request's author."""
         return self.authority.address(voucher, self.now, _slice_of(path))
 
-    def spend(self) -> int:
-        """Counts one more check."""
-        self.inside += 1
-        return self.inside
-
 
 class Assessor:
     """Judges steps against one authorised tree. One owner."""
@@ -102,11 +97,10 @@ class Assessor:
         self._open: _Open | None = None
 
     def take(self, step: Step, entries: Callable[[], Iterable[Entry]], now: datetime) -> Assessed | None:
-        """Advances the tree by one step; `entries` are the step's changes. After a Fault the tree is
-        unchanged.
+        """Advances the tree by one step; `entries` are the step's changes.
 
-        A step of more than `PORTION` files takes several calls: None means unfinished, with the tree
-        unchanged.
+        A step of more than `PORTION` files takes several calls. The tree is unchanged after a Fault, and after
+        None, which means unfinished.
         """
         open_ = self._open
         if open_ is None or open_.known.step.commit.oid != step.commit.oid:
@@ -149,7 +143,7 @@ class Assessor:
         open_.provenance |= {
             path: self._provenance(path, file, known, open_.verdicts[path])
             for path, file in changed.items()
-            if file is not None and open_.verdicts[path].denial is None and _is_request(path)
+            if file is not None and open_.verdicts[path].denial is None and _kind_of(path) == "GPR"
         }
 
     def _move_on(
@@ -166,8 +160,7 @@ class Assessor:
     def _left_out(
         self, found: Mapping[str, File | None], known: _Known
     ) -> dict[str, tuple[File, File | None]]:
-        """Rejections by admins that the step's sides have but its result lacks, each with what main has
-        instead.
+        """Rejections by admins that the step's sides have but its result lacks, each with main's content.
 
         Main may have had them: the person who pushes chooses what a merge takes, and could silently undo an
         admin's rejection. A rejection still counts unless an entitled admin replaced it or made this merge.
@@ -175,7 +168,7 @@ class Assessor:
         if self._sources.level not in ("signature", "both"):
             return {}
         result: dict[str, tuple[File, File | None]] = {}
-        for path in sorted(filter(_is_approval, known.behind.side_paths())):
+        for path in sorted(p for p in known.behind.side_paths() if _kind_of(p) == "Approval"):
             held = self._tree.held.get(path)
             raw = self._tree.file(path) if held is None else file_of(held.found, held.mode)
             on_main, may = found.get(path, raw), partial(_may_replace, path, known)
@@ -211,7 +204,8 @@ class Assessor:
         verifier = self._sources.verifier
         if verifier is None or not isinstance(document, Approval) or document.spec.signature is None:
             return ""
-        if known.spend() > MOST_INSIDE:
+        known.inside += 1
+        if known.inside > MOST_INSIDE:
             return ""
         message = statement(self._tree.project_name(), document)
         key = verifier.key_of(NAMESPACE, message, document.spec.signature)
@@ -302,14 +296,9 @@ def _what(old: File | None, new: File | None) -> What:
     return "delete" if new is None else "change"
 
 
-def _is_request(path: str) -> bool:
+def _kind_of(path: str) -> str:
     found = rule_of(path)
-    return found is not None and found[0].kind == "GPR"
-
-
-def _is_approval(path: str) -> bool:
-    found = rule_of(path)
-    return found is not None and found[0].kind == "Approval"
+    return "" if found is None else found[0].kind
 
 
 def _slice_of(path: str) -> str:

@@ -1,7 +1,4 @@
-"""Options of trust and forge, the same in every process that has them, and the settings made from them.
-
-Held by tests/reconciler/trust/test_trust_options.py.
-"""
+"""Options of trust and forge, the same in every process that has them, and the settings made from them."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, cast, get_args
+from typing import Annotated, Any, Literal, cast, get_args
 from urllib.parse import urlsplit
 
 import typer
@@ -24,68 +21,63 @@ log = logging.getLogger(__name__)
 
 ForgeKind = Literal["github", "gitlab", "gitea"]
 
+
+def option(flag: str, variable: str, text: str) -> Any:
+    """An option that is also read from a variable, and whose text says what happens without it."""
+    return typer.Option(flag, envvar=variable, help=text, show_default=False)
+
+
 Verify = Annotated[
     Level | None,
-    typer.Option(
+    option(
         "--verify",
-        envvar="EGS_VERIFY",
-        help="Evidence that a change on main needs before it counts: a signature, the forge's record, or both. "
+        "EGS_VERIFY",
+        "Evidence that a change on main needs before it counts: a signature, the forge's record, or both. "
         "Default: none for a folder; required for a remote repository.",
-        show_default=False,
     ),
 ]
 Folder = Annotated[
     Path | None,
-    typer.Option(
+    option(
         "--trust",
-        envvar="EGS_TRUST",
-        help="Folder with allowed_signers, revoked_keys and gpg/: keys kept outside the repository.",
-        show_default=False,
+        "EGS_TRUST",
+        "Folder with allowed_signers, revoked_keys and gpg/: keys kept outside the repository.",
     ),
 ]
 OwnKey = Annotated[
     Path | None,
-    typer.Option(
-        "--key",
-        envvar="EGS_KEY",
-        help="Private ed25519 key with which this process signs; without it nothing is signed.",
-        show_default=False,
+    option(
+        "--key", "EGS_KEY", "Private ed25519 key with which this process signs; without it nothing is signed."
     ),
 ]
 Kind = Annotated[
     ForgeKind | None,
-    typer.Option(
-        "--forge",
-        envvar="EGS_FORGE",
-        help="The forge that hosts the repository. Detected on github.com and gitlab.com.",
-        show_default=False,
+    option(
+        "--forge", "EGS_FORGE", "The forge that hosts the repository. Detected on github.com and gitlab.com."
     ),
 ]
 Api = Annotated[
     str,
-    typer.Option(
+    option(
         "--forge-api",
-        envvar="EGS_FORGE_API",
-        help="URL of the forge's API. Default: that forge's usual path on the repository's host.",
-        show_default=False,
+        "EGS_FORGE_API",
+        "URL of the forge's API. Default: that forge's usual path on the repository's host.",
     ),
 ]
 Repository = Annotated[
     str,
-    typer.Option(
+    option(
         "--forge-repository",
-        envvar="EGS_FORGE_REPOSITORY",
-        help="OWNER/NAME on the forge. Default: the path in the repository's URL.",
-        show_default=False,
+        "EGS_FORGE_REPOSITORY",
+        "OWNER/NAME on the forge. Default: the path in the repository's URL.",
     ),
 ]
 Token = Annotated[
     Path | None,
-    typer.Option(
+    option(
         "--forge-token",
-        envvar="EGS_FORGE_TOKEN_FILE",
-        help="File with the token for the forge's API, read again at every call.",
-        show_default=False,
+        "EGS_FORGE_TOKEN_FILE",
+        "File with the token for the forge's API, read again at every call.",
     ),
 ]
 
@@ -98,20 +90,17 @@ _HTTP_PORTS = {"https": 443, "http": 80}
 
 @dataclass(frozen=True, slots=True)
 class TrustOptions:
-    """The trust options as given."""
-
     verify: Verify = None
     trust: Folder = None
     key: OwnKey = None
 
     def settings(self, repo: str) -> Trust:
-        """The same with absolute paths. UserError `WrongUse` if `repo` is remote and no level was given."""
+        """With absolute paths. UserError `WrongUse` if `repo` is remote and no level was given."""
         level = self.verify
         if level is None and is_remote(repo):
             raise _wrong(
-                "it is not configured whose changes on main count; give --verify signature, forge or "
-                "both, or --verify none: "
-                "then everyone who can push counts as an admin (docs/trust.md)"
+                "it is not configured whose changes on main count; give --verify signature, forge or both, or "
+                "--verify none: then everyone who can push counts as an admin (docs/trust.md)"
             )
         if level == "none" and is_remote(repo):
             log.warning("main is not verified: everyone who can push counts as an admin; see docs/trust.md")

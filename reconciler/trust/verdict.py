@@ -1,11 +1,8 @@
-"""Whether a change counts: its evidence identifies a person who may make it. Pure, and the same for every
-caller.
+"""Whether a change counts: its evidence identifies a person who may make it. Pure.
 
 The controller asks about main, the hook of a Git server about a push; the check of a pull request, which may
 have no evidence, uses the policy directly. Evidence is an argument: what each caller can know differs, what
 it means does not.
-
-Held by tests/reconciler/trust/test_verdict.py.
 """
 
 from __future__ import annotations
@@ -24,9 +21,7 @@ Evidence = Mapping[How, tuple[Voucher, ...]]
 """The evidence for one change, by its kind; each required kind must identify a person who may make it."""
 
 Who = Callable[[Voucher], Actor | None]
-"""The person that evidence identifies, with their rights in the tree before the change; `Authority.actor` at
-one time.
-"""
+"""The person that evidence identifies, with their rights in the tree before the change."""
 
 ASKED: Mapping[Level, tuple[How, ...]] = {
     "none": (),

@@ -47,8 +47,6 @@ def speaking_for(name: str, email: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """The content at a path."""
-
     oid: str
     mode: int = REGULAR_MODE
 
@@ -182,8 +180,7 @@ class Behind:
 
         Only commits built on main's last change of the file.
         """
-        sides = self._sides()
-        speaking = [(commit, self._of(commit)) for commit in sides.latest(path, file)]
+        speaking = [(commit, self._of(commit)) for commit in self._sides().latest(path, file)]
         try:
             found = [
                 v for commit, vouchers in speaking if vouchers and self._knows(commit, path) for v in vouchers
@@ -197,7 +194,6 @@ class Behind:
         return tuple(self._of(commit) for commit in self._sides().every(path))
 
     def side_paths(self) -> frozenset[str]:
-        """All paths changed by side commits."""
         return frozenset(self._sides().brought)
 
     def unreplaced(
@@ -275,7 +271,6 @@ class Sides:
     brought: Mapping[str, tuple[tuple[File | None, str], ...]] = field(default_factory=dict)
 
     def every(self, path: str) -> tuple[Commit, ...]:
-        """The commits that changed a path."""
         return tuple(self.side.commits[oid] for _, oid in self.brought.get(path, ()))
 
     def latest(self, path: str, file: File | None) -> tuple[Commit, ...]:

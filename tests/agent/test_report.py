@@ -10,11 +10,12 @@ import pytest
 from agent.judge import Gpu, GpuVerdict, Verdict
 from agent.report import PATH, SIGNATURE, Identity, Reporter, as_text, from_text, report_of, tells_news
 from reconciler.model.evidence import HEALTH
-from reconciler.store.memory_store import Fate, MemoryRemote, MemoryStore
+from reconciler.store.memory_store import MemoryStore
 from reconciler.store.store_port import Draft, Outcome, Person
 from reconciler.trust.machines import signer, signing
 from schemas.errors import Fault
 from tests.support.machinekeys import key
+from tests.support.memory_remote import Fate, MemoryRemote
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 HOUR = timedelta(hours=1)

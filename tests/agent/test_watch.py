@@ -13,10 +13,11 @@ from reconciler.clusters.simulated.embedded import EmbeddedCluster
 from reconciler.clusters.simulated.scripted_faults import GpuFails, NodeDies
 from reconciler.clusters.simulated.simulated_world import Job
 from reconciler.model.cluster_port import LeaseRef, SliceTerms, Stamp
-from reconciler.store.memory_store import MemoryRemote, MemoryStore
+from reconciler.store.memory_store import MemoryStore
 from reconciler.store.store_port import Draft, Outcome, Person
 from schemas.documents.cluster import ClusterSpec
 from schemas.errors import Fault, UserError
+from tests.support.memory_remote import MemoryRemote
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 TICK, MINUTE = timedelta(seconds=10), timedelta(minutes=1)

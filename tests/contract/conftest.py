@@ -13,10 +13,11 @@ import pytest
 from reconciler.credentials import Credentials
 from reconciler.model.cluster_port import Done, SliceTerms
 from reconciler.store.git.git_store import GitStore
-from reconciler.store.memory_store import MemoryRemote, MemoryStore
+from reconciler.store.memory_store import MemoryStore
 from reconciler.store.store_port import Sign, Store
 from tests.reconciler.clusters.rig import FIRST, NOW, RIGS, Rig, open_rig
 from tests.support import repos, servers
+from tests.support.memory_remote import MemoryRemote
 
 
 class Opens(Protocol):

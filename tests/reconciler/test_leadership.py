@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.loop import Reconciler
-from reconciler.store.memory_store import Fate, MemoryStore
+from reconciler.store.memory_store import MemoryStore
 from schemas.status.gpr_status import Phase
 from tests.support import witness
 from tests.support.crash import BRANCH
+from tests.support.memory_remote import Fate
 from tests.support.profile import law
 from tests.support.witnessed import END, Witnessed
 from tests.support.world import World, at, gpr, gpr_path

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.store.memory_store import Fate, Operation
 from schemas.status.gpr_status import Phase
+from tests.support.memory_remote import Fate, Operation
 from tests.support.profile import law
 from tests.support.witness import ONCE
 from tests.support.witnessed import Witnessed

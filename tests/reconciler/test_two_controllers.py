@@ -18,10 +18,11 @@ from reconciler.clusters.simulated import simulated_writes
 from reconciler.leadership import next_due
 from reconciler.loop import Reconciler
 from reconciler.model.cluster_port import Refused, Stamp
-from reconciler.store.memory_store import Fate, MemoryStore
+from reconciler.store.memory_store import MemoryStore
 from schemas.status.gpr_status import Phase
 from tests.support import witness
 from tests.support.crash import BRANCH
+from tests.support.memory_remote import Fate
 from tests.support.profile import drawn, law
 from tests.support.witnessed import END, Witnessed
 from tests.support.world import World, at, gpr, gpr_path

@@ -12,9 +12,10 @@ from datetime import datetime, timedelta
 from reconciler.clusters.simulated.simulated_world import Job
 from reconciler.loop import Reconciler
 from reconciler.model.cluster_port import ClusterDriver
-from reconciler.store.memory_store import Fate, MemoryStore, Operation
+from reconciler.store.memory_store import MemoryStore
 from schemas.documents.cluster import ClusterSpec
 from tests.support.crash import BRANCH, FILES, NODE, Points, WatchedCluster
+from tests.support.memory_remote import Fate, Operation
 from tests.support.witness import Hold, RecordedState, Verdict, judge
 from tests.support.world import World, approval, at, gpr, gpr_path
 

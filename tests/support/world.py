@@ -16,13 +16,14 @@ from reconciler.settings import Settings
 from reconciler.status.branch import StatusBranch
 from reconciler.status.status_cache import RECORDS_VERSION
 from reconciler.store.document_cache import DocumentCache
-from reconciler.store.memory_store import MemoryRemote, MemoryStore
+from reconciler.store.memory_store import MemoryStore
 from reconciler.store.store_port import Draft, Outcome, Person
 from reconciler.telling.mailroom import Mailroom
 from schemas.documents.base import Document
 from schemas.documents.cluster import ClusterSpec
 from schemas.reading.reader import READER_VERSION, read_document
 from schemas.status.gpr_status import AgentReport, GPRStatus, NodeMetadata
+from tests.support.memory_remote import MemoryRemote
 
 START = datetime(2026, 11, 21, 8, tzinfo=UTC)
 BO = Person("Bo", "bo@example.com")

@@ -1,8 +1,7 @@
-"""A real cluster behind the port. Reads come from informers; every write is one conditional call on fresh
-state.
+"""A real cluster behind the port. Reads come from informers; every write is conditional on what was read.
 
-It combines parts and decides little: `marks` interprets a node's marks, `tenancy` what belongs to a slice,
-`departures` how pods leave, `checks` what is checked, `policies` how pods find their nodes.
+It combines parts and decides little: `node_marks` reads a node's marks, `slice_writer` keeps slices,
+`departures` empties nodes, `node_checks` checks them, `placement_objects` makes pods find them.
 
 Held by tests/contract/test_cluster_contract.py on a real API server, and tests/reconciler/clusters/kubernetes
 for Kubernetes specifics.
@@ -44,13 +43,7 @@ from reconciler.clusters.kubernetes.nodes.node_inventory import (
     read_node,
     read_pod,
 )
-from reconciler.clusters.kubernetes.nodes.node_marks import (
-    Marks,
-    differing,
-    late,
-    marks_of,
-    untouched,
-)
+from reconciler.clusters.kubernetes.nodes.node_marks import Marks, differing, late, marks_of, untouched
 from reconciler.clusters.kubernetes.nodes.node_writer import NODES, NodeWriter
 from reconciler.clusters.kubernetes.nodes.pool_scale import Scaling
 from reconciler.clusters.kubernetes.nodes.stray_pods import Strays
@@ -75,8 +68,6 @@ from schemas.documents.cluster import ClusterSpec
 from schemas.errors import Fault
 
 PODS = "/api/v1/pods"
-FIRST_SYNC_S = 60.0
-"""Timeout of the first listing of everything; later reads never wait."""
 UPGRADED = timedelta(minutes=10)
 """A server with another version for this long has been upgraded."""
 FLEET_WRITES = 200
@@ -263,7 +254,6 @@ class KubernetesCluster:
         return self._writer.change(node, stamp, decide)
 
     def evict(self, node: str, uid: str, by: datetime, stamp: Stamp, now: datetime) -> Answer:
-        """Cordons it and asks its GPU pods to stop by `by`. Busy while a disruption budget blocks one."""
         return self._departures.evict(node, uid, by, stamp, now)
 
     def remove(self, node: str, uid: str, stamp: Stamp, now: datetime) -> Answer:
@@ -298,7 +288,7 @@ class KubernetesCluster:
     def _known(self) -> Known:
         self._begun()
         for informer in self._informers():
-            informer.wait_synced(FIRST_SYNC_S)
+            informer.wait_synced()
         return Known(self._nodes.items(), self._pods.items(), self._slices.namespaces(), self._home.project)
 
     def _begun(self) -> Begun:

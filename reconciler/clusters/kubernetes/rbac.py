@@ -103,14 +103,7 @@ RULES: tuple[Rule, ...] = (
             "validatingwebhookconfigurations",
         )
     ),
-    Rule(
-        "",
-        "secrets",
-        ("get",),
-        "the webhook's certificate authority",
-        names=(SECRET,),
-        system=True,
-    ),
+    Rule("", "secrets", ("get",), "the webhook's certificate authority", names=(SECRET,), system=True),
     Rule("", "pods", ("patch",), "add the toleration to GPU pods admitted while the webhook was down"),
 )
 
@@ -124,14 +117,7 @@ ADMISSION_RULES: tuple[Rule, ...] = (
         system=True,
     ),
     Rule("", "secrets", ("create",), "the certificate shared by all replicas", system=True),
-    Rule(
-        "",
-        "secrets",
-        ("get", "update"),
-        "read and renew the certificate",
-        names=(SECRET,),
-        system=True,
-    ),
+    Rule("", "secrets", ("get", "update"), "read and renew the certificate", names=(SECRET,), system=True),
 )
 """For the admission webhook, which has an account of its own."""
 

@@ -31,7 +31,6 @@ from reconciler.clusters.simulated.simulated_writes import (
     evicted,
     isolated,
     removed,
-    restored,
     slice_ensured,
     slice_removed,
     submitted,
@@ -121,7 +120,7 @@ class EmbeddedCluster:
 
     def restore(self, node: str, stamp: Stamp, now: datetime) -> Answer:
         """Waiting GPU workloads may use the node again."""
-        return self._call(now, True, lambda s: restored(s, node, stamp))
+        return self._call(now, True, lambda s: isolated(s, node, None, stamp))
 
     def scale(self, pool: str, count: int, leaving: tuple[str, ...], stamp: Stamp, now: datetime) -> Answer:
         """New nodes arrive after the pool's `scaleUp`; nodes are removed at once."""

@@ -141,17 +141,14 @@ Scripted = (
 
 
 def holds(fault: Scripted, now: datetime) -> bool:
-    """True while the fault is on."""
     return fault.at <= now and (fault.until is None or now < fault.until)
 
 
 def dead_nodes(faults: Iterable[Scripted], now: datetime) -> frozenset[str]:
-    """Nodes that are not Ready."""
     return frozenset(f.node for f in faults if isinstance(f, NodeDies) and holds(f, now))
 
 
 def cordoned_nodes(faults: Iterable[Scripted], now: datetime) -> frozenset[str]:
-    """Nodes cordoned by a person."""
     return frozenset(f.node for f in faults if isinstance(f, NodeCordoned) and holds(f, now))
 
 
@@ -188,7 +185,6 @@ def drain_end(faults: Iterable[Scripted], node: str, planned: datetime) -> datet
 
 
 def gpu_failures(faults: Iterable[Scripted], node: str, now: datetime) -> list[GpuFails]:
-    """What is wrong with the GPUs of a node."""
     return [f for f in faults if isinstance(f, GpuFails) and f.node == node and holds(f, now)]
 
 

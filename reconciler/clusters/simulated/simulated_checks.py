@@ -22,8 +22,6 @@ NODE_GONE = (CheckResult("NodeHealth", False, "", "the cluster has no such node"
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The subject of one check."""
-
     world: World
     fleet: Fleet
     node: str
@@ -32,7 +30,6 @@ class Subject:
 
     @property
     def ready(self) -> bool:
-        """The node answers."""
         return self.node not in dead_nodes(self.world.faults, self.at)
 
     def figure(self, name: str, low: float, high: float) -> float:

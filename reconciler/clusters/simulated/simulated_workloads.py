@@ -40,7 +40,6 @@ def settle(world: World, fleet: Fleet, now: datetime) -> World:
 
 
 def busy_gpus(world: World, node: str) -> int:
-    """GPUs of a node that workloads use."""
     return sum(w.job.gpus for w in world.workloads if w.uses_gpus_of == node)
 
 

@@ -128,7 +128,6 @@ class Workload:
 
     @property
     def uses_gpus_of(self) -> str | None:
-        """The node whose GPUs it uses now."""
         return self.node if self.job.gpus and self.phase == "Running" else None
 
 
@@ -241,11 +240,24 @@ def view_of(world: World, fleet: Fleet, now: datetime) -> ClusterView:
     foreign = foreign_pods(world.faults, now)
     tainted = taints(world.faults, now)
     for name in {*world.nodes, *dead, *cordoned, *foreign, *tainted} & nodes.keys():
-        seen = _node_view(nodes[name], world.held(name), name not in dead, name in cordoned)
-        seen = replace(seen, staying=_staying(world, name), taint=tainted.get(name, ""))
-        nodes[name] = replace(seen, foreign=foreign.get(name, ()))
+        held = world.held(name)
+        nodes[name] = replace(
+            nodes[name],
+            ready=name not in dead,
+            cordoned=name in cordoned,
+            isolated=held.isolated is not None,
+            lease=held.lease,
+            stamp=held.stamp,
+            draining=held.drain_until is not None,
+            staying=_staying(world, name),
+            taint=tainted.get(name, ""),
+            foreign=foreign.get(name, ()),
+        )
     slices = {name: namespaces_of(world, name, now) for name, s in sorted(world.slices.items()) if s.present}
-    workloads = tuple(_workload_view(w) for w in world.workloads)
+    workloads = tuple(
+        WorkloadView(w.job.name, w.job.namespace, w.slice, w.job.gpus, w.phase, w.node)
+        for w in world.workloads
+    )
     return ClusterView(now, nodes, slices, workloads, fence=_fence(world))
 
 
@@ -270,26 +282,6 @@ def namespaces_of(world: World, slice_: str, now: datetime) -> tuple[str, ...]:
         return ()
     lost = lost_namespaces(world.faults, state.ensured, now)
     return tuple(name for name in state.namespaces if name not in lost)
-
-
-def _node_view(node: NodeView, held: Held, ready: bool, cordoned: bool) -> NodeView:
-    return NodeView(
-        name=node.name,
-        pool=node.pool,
-        ready=ready,
-        cordoned=cordoned,
-        isolated=held.isolated is not None,
-        lease=held.lease,
-        stamp=held.stamp,
-        draining=held.drain_until is not None,
-        gpus=node.gpus,
-        attributes=node.attributes,
-        domains=node.domains,
-    )
-
-
-def _workload_view(w: Workload) -> WorkloadView:
-    return WorkloadView(w.job.name, w.job.namespace, w.slice, w.job.gpus, w.phase, w.node)
 
 
 def drained_at(world: World, node: str) -> datetime | None:

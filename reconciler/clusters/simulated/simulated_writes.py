@@ -51,7 +51,6 @@ class WriteTarget:
     pace: Pace
 
     def refused(self, reason: str, message: str) -> Changed:
-        """Changes nothing."""
         return self.world, Refused(reason, message)
 
 
@@ -102,24 +101,14 @@ def _draining(s: WriteTarget, node: str, held: Held) -> Held:
     return replace(held, drain_until=min(until, held.drain_until or until))
 
 
-def isolated(s: WriteTarget, node: str, reason: str, stamp: Stamp) -> Changed:
-    """No new workload runs on the node."""
+def isolated(s: WriteTarget, node: str, reason: str | None, stamp: Stamp) -> Changed:
+    """No new workload runs on the node. None ends our own isolation; a person's cordon stays."""
     held = s.world.held(node)
     if (late := stale(f"node {node}", held.stamp, stamp)) is not None:
         return s.world, late
     if node not in s.fleet.views:
         return s.refused("NodeGone", f"the cluster has no node {node}")
     return s.world.with_node(node, replace(held, isolated=reason, stamp=stamp)), Done()
-
-
-def restored(s: WriteTarget, node: str, stamp: Stamp) -> Changed:
-    """Ends our own isolation; a person's cordon stays."""
-    held = s.world.held(node)
-    if (late := stale(f"node {node}", held.stamp, stamp)) is not None:
-        return s.world, late
-    if node not in s.fleet.views:
-        return s.refused("NodeGone", f"the cluster has no node {node}")
-    return s.world.with_node(node, replace(held, isolated=None, stamp=stamp)), Done()
 
 
 def slice_ensured(s: WriteTarget, terms: SliceTerms, stamp: Stamp) -> Changed:

@@ -2,8 +2,6 @@
 
 Nothing is fetched or written. In a receive hook the objects of a push not accepted yet are in quarantine:
 `quarantine` takes the variables that point there out of the hook's environment, and no others.
-
-Held by tests/reconciler/store/git/test_local_store.py.
 """
 
 from __future__ import annotations

@@ -3,8 +3,6 @@
 A call that fails because of the mirror is retried once: after removing the remains of a killed call, and
 after replacing a damaged mirror. Checks are limited to one in so many fetches, and replacements become rarer
 if they do not last: a failing disk must not cause endless downloads.
-
-Held by tests/reconciler/store/git/test_mirror_repair.py.
 """
 
 from __future__ import annotations

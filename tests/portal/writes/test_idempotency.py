@@ -8,10 +8,11 @@ from pathlib import Path
 
 from portal.writes.idempotency import SERVICE, History, believer, digest_of, made_in, since, trailer_of
 from reconciler.settings import Trust
-from reconciler.store.memory_store import MemoryRemote, MemoryStore
+from reconciler.store.memory_store import MemoryStore
 from reconciler.store.store_port import Draft, Person
 from reconciler.trust.machines import signing
 from tests.support.machinekeys import key, line, private_text
+from tests.support.memory_remote import MemoryRemote
 from tests.support.world import START
 
 BO = Person("Bo", "bo@example.com")

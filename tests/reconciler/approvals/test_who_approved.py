@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.approvals.who_approved import MOST_CHECKS, DecisionReader, with_readers_decisions
 from reconciler.model.facts import Facts, Filed, Wanted
-from reconciler.store.memory_store import MemoryRemote, MemoryStore
+from reconciler.store.memory_store import MemoryStore
 from reconciler.trust.keyring import Keyring
 from reconciler.trust.signature_check import SystemVerifier
 from schemas.documents.approval import NAMESPACE, Approval, statement
@@ -20,6 +20,7 @@ from schemas.errors import Fault
 from schemas.status.gpr_status import ApprovalState, GPRStatus, Phase, Provenance
 from schemas.status.judgements import TrustRecord
 from tests.support.machinekeys import key, keyring, line
+from tests.support.memory_remote import MemoryRemote
 from tests.support.world import START, approval, parsed
 
 DIGEST = "sha256:" + "1" * 64

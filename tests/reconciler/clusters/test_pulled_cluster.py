@@ -24,10 +24,11 @@ from reconciler.model.cluster_port import (
     SliceTerms,
     Stamp,
 )
-from reconciler.store.memory_store import MemoryRemote, MemoryStore
+from reconciler.store.memory_store import MemoryStore
 from reconciler.store.store_port import Draft, Person
 from schemas.errors import Fault
 from tests.reconciler.clusters.rig import SPEC
+from tests.support.memory_remote import MemoryRemote
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)

@@ -13,7 +13,7 @@ from reconciler import loop
 from reconciler.deciding.fold import Folded, fold
 from reconciler.model.request_files import raw
 from reconciler.model.statuses import UnreadRecord
-from reconciler.store.memory_store import Fate
+from tests.support.memory_remote import Fate
 from tests.support.profile import law
 from tests.support.world import World, gpr, gpr_path, project, slice_
 

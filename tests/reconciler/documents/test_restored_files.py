@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.documents.restored_files import as_it_counts, ending, ends, last_read, readable, says
-from reconciler.store.memory_store import MemoryRemote, MemoryStore
+from reconciler.store.memory_store import MemoryStore
 from reconciler.store.store_port import Draft, Person
 from schemas.documents.gpr import GPRSpec, RequestSpec, Wish, resolve
+from tests.support.memory_remote import MemoryRemote
 from tests.support.world import START, gpr
 
 KEY, PATH = "vision/train", "slices/vision/gprs/train.yaml"

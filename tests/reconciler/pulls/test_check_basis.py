@@ -40,11 +40,11 @@ def asks(**update: object) -> GPRStatus:
     ],
 )
 def test_what_a_plan_begins_with_changes_the_digest(other: GPRStatus) -> None:
-    assert queue_digest([("a/x", other)]) != queue_digest([("a/x", WAITS)])
+    assert queue_digest({"a/x": other}) != queue_digest({"a/x": WAITS})
 
 
 def test_what_no_plan_looks_at_does_not() -> None:
     named, over = asks(display_name="Third try"), changed(phase=Phase.COMPLETED)
-    assert queue_digest([("a/x", named)]) == queue_digest([("a/x", WAITS)])
-    assert queue_digest([("a/x", WAITS), ("a/y", over)]) == queue_digest([("a/x", WAITS)])
-    assert queue_digest([("a/y", WAITS), ("a/x", WAITS)]) == queue_digest([("a/x", WAITS), ("a/y", WAITS)])
+    assert queue_digest({"a/x": named}) == queue_digest({"a/x": WAITS})
+    assert queue_digest({"a/x": WAITS, "a/y": over}) == queue_digest({"a/x": WAITS})
+    assert queue_digest({"a/y": WAITS, "a/x": WAITS}) == queue_digest({"a/x": WAITS, "a/y": WAITS})

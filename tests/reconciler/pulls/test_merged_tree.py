@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from reconciler.pulls import merged_tree
 from reconciler.pulls.merged_tree import merged
 from reconciler.store.git.local_store import LocalStore
-from reconciler.store.memory_store import MemoryRemote, MemoryStore
+from reconciler.store.memory_store import MemoryStore
 from reconciler.store.store_port import Draft
 from schemas.errors import UserError
 from tests.support import repos
+from tests.support.memory_remote import MemoryRemote
 from tests.support.profile import law
 from tests.support.world import BO, START
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.pulls.check_basis import queue_digest, queue_of
+from reconciler.pulls.check_basis import queue_digest
 from reconciler.pulls.queue_at_check import committed_status, over_at
 from reconciler.settings import Settings
 from reconciler.status.branch import StatusBranch
@@ -81,8 +81,8 @@ def test_whatever_looks_otherwise_is_no_reason_to_pass_a_record_over(text: str) 
 
 def test_the_queues_digest_moves_with_what_a_plan_begins_with(pulls: Pulls) -> None:
     facts = pulls.world.facts()
-    before = queue_of(facts)
-    assert before == queue_digest(committed_status(*tip(pulls)).facts.requests.items()), (
+    before = queue_digest(facts.requests)
+    assert before == queue_digest(committed_status(*tip(pulls)).facts.requests), (
         "what is over does not matter"
     )
     status = facts.requests["b/next"]
@@ -92,6 +92,6 @@ def test_the_queues_digest_moves_with_what_a_plan_begins_with(pulls: Pulls) -> N
         {"estimated_start_time": at(999)},
     ):
         moved = {**facts.requests, "b/next": status.model_copy(update=update)}
-        assert queue_digest(moved.items()) != before
+        assert queue_digest(moved) != before
     same = {**facts.requests, "b/next": status.model_copy(update={"delayed_count": 9})}
-    assert queue_digest(same.items()) == before
+    assert queue_digest(same) == before

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from reconciler.store.believed_commit import SEARCHED, Belief
 from reconciler.store.branch_writer import BranchWriter, Written
 from reconciler.store.git.git_reader import MAX_OBJECT
-from reconciler.store.memory_store import MemoryRemote, MemoryStore
+from reconciler.store.memory_store import MemoryStore
 from reconciler.store.store_port import Draft, Outcome, Person
 from reconciler.store.trailers import Stamp, message, parse_stamp
 from reconciler.store.write_decision import WriterSettings
 from reconciler.trust.machines import Machines, signing
 from tests.support import machinekeys as keys
 from tests.support import repos
+from tests.support.memory_remote import MemoryRemote
 
 NOW = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.store.branch_writer import BranchWriter, NotLeading, Postponed, Unchanged, Written
-from reconciler.store.memory_store import Fate, MemoryRemote, MemoryStore
+from reconciler.store.memory_store import MemoryStore
 from reconciler.store.store_port import Outcome, Person
 from reconciler.store.trailers import Epoch, Stamp, message, parse_stamp
 from reconciler.store.write_decision import WriterSettings
 from tests.support import repos
+from tests.support.memory_remote import Fate, MemoryRemote
 
 NOW = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

@@ -14,11 +14,11 @@ from reconciler.loop import Reconciler
 from reconciler.model.clock_reading import Heard
 from reconciler.model.cluster_port import ClusterDriver, ClusterView
 from reconciler.status.parse import events_from
-from reconciler.store.memory_store import Fate, Operation
 from reconciler.timekeeping.clock_doubt import ClockReading, doubt
 from schemas.documents.cluster import ClusterSpec
 from schemas.status.gpr_status import Phase
 from tests.support.crash import BRANCH
+from tests.support.memory_remote import Fate, Operation
 from tests.support.world import START, World, at, gpr, gpr_path
 
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)

@@ -125,8 +125,8 @@ def test_patterns_are_for_machines():
     found = ring(f"agent:east/* {ADA}\ncontroller {BO}")
     assert found.allows(ADA, "agent:east/a1", "egs-health", NOW)
     assert not found.allows(ADA, "agent:west/a1", "egs-health", NOW)
-    assert not found.allows_controller(ADA, NOW)
-    assert found.allows_controller(BO, NOW)
+    assert not found.allows(ADA, "controller", "git", NOW)
+    assert found.allows(BO, "controller", "git", NOW)
 
 
 def test_an_openpgp_key_is_listed_by_its_fingerprint():

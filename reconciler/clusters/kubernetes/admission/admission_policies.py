@@ -1,8 +1,8 @@
 """The objects that make an API server judge pods of slices: its own policies where they are stable, else our
-webhook. They also refuse members' Secrets with content (`keys`); and where GPR objects are served, one
-records their authors (`authors`).
+webhook. They also refuse members' Secrets with content (`token_secrets`); and where GPR objects are served,
+one records their authors (`object_authors`).
 
-Pure. Both follow `review`: the policies contain its rules as CEL, the webhook is called. Mutation and
+Pure. Both apply the rules of `pod_review`: policies contain them as CEL, the webhook runs them. Mutation and
 validation are chosen separately: a server may have the validating policies (1.30) and not yet the mutating
 ones (1.36).
 
@@ -22,7 +22,15 @@ from reconciler.clusters.kubernetes.admission.closing_objects import (
     outside_hook,
 )
 from reconciler.clusters.kubernetes.admission.object_authors import GUARD, author_policies, author_webhooks
-from reconciler.clusters.kubernetes.admission.object_shapes import Webhook, denying, made, on, on_pods
+from reconciler.clusters.kubernetes.admission.object_shapes import (
+    Webhook,
+    constraints,
+    denying,
+    hook,
+    made,
+    on,
+    on_pods,
+)
 from reconciler.clusters.kubernetes.admission.pod_review import (
     EFFECT,
     ESCAPED,
@@ -36,11 +44,7 @@ from reconciler.clusters.kubernetes.admission.pod_review import (
 )
 from reconciler.clusters.kubernetes.api.api_client import Json
 from reconciler.clusters.kubernetes.api.api_features import Features
-from reconciler.clusters.kubernetes.names import (
-    NAMESPACE_SLICE,
-    OWNER,
-    SLICE,
-)
+from reconciler.clusters.kubernetes.names import NAMESPACE_SLICE, OWNER, SLICE
 from reconciler.clusters.kubernetes.tenancy.disruptions import JOBS_PATH, SPARED, SPARING, granting_cel
 from reconciler.clusters.kubernetes.tenancy.token_secrets import CONCERNS, REFUSAL, REFUSED
 from schemas.documents.cluster import Admission
@@ -62,7 +66,6 @@ def rules(failure_policy: FailurePolicy) -> tuple[Rule[Subject], ...]:
 
 
 def needs_webhook(features: Features, admission: Admission) -> bool:
-    """True if our webhook is needed."""
     if admission.mode == "none":
         return False
     if admission.mode == "webhook":
@@ -128,7 +131,7 @@ def mutating_policy(project: str, grace_s: int = 0) -> list[Json]:
     spec: Json = {
         "failurePolicy": "Ignore",  # a pod it could not change is refused by the rule NotPlaced, or repaired
         "reinvocationPolicy": "IfNeeded",
-        "matchConstraints": _constraints(project, on_pods("CREATE")),
+        "matchConstraints": constraints(_namespaces(project), on_pods("CREATE")),
         "matchConditions": [{"name": "asks-gpus", "expression": GPUS}],
         "variables": [{"name": "slice", "expression": VARIABLES["slice"]}],
         "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": " + ".join(changes)}}],
@@ -141,7 +144,7 @@ def jobs_policy(project: str) -> list[Json]:
     spec: Json = {
         "failurePolicy": "Ignore",  # a Job that counts evictions as failures is better than none
         "reinvocationPolicy": "IfNeeded",
-        "matchConstraints": _constraints(project, NEW_JOBS),
+        "matchConstraints": constraints(_namespaces(project), NEW_JOBS),
         "matchConditions": [{"name": "counts-disruptions", "expression": SPARED}],
         "variables": [],
         "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": SPARING}}],
@@ -159,10 +162,9 @@ def _changing(name: str, project: str, spec: Json) -> list[Json]:
 
 def validating_policy(features: Features, failure_policy: FailurePolicy, project: str) -> list[Json]:
     """A ValidatingAdmissionPolicy and its binding: refuses ways around the isolation."""
-    name = f"egs-{project}-isolation"
     spec: Json = {
         "failurePolicy": failure_policy,
-        "matchConstraints": _constraints(project, *_judged(features)),
+        "matchConstraints": constraints(_namespaces(project), *_judged(features)),
         "matchConditions": [],
         "variables": [{"name": key, "expression": value} for key, value in VARIABLES.items()],
         "validations": [
@@ -170,14 +172,14 @@ def validating_policy(features: Features, failure_policy: FailurePolicy, project
             for rule in rules(failure_policy)
         ],
     }
-    return denying(name, project, spec)
+    return denying(f"egs-{project}-isolation", project, spec)
 
 
 def secrets_policy(failure_policy: FailurePolicy, project: str) -> list[Json]:
     """A ValidatingAdmissionPolicy and its binding: members' Secrets stay empty."""
     spec: Json = {
         "failurePolicy": failure_policy,
-        "matchConstraints": _constraints(project, on("secrets", "CREATE", "UPDATE")),
+        "matchConstraints": constraints(_namespaces(project), on("secrets", "CREATE", "UPDATE")),
         "matchConditions": [{"name": "is-a-members", "expression": CONCERNS}],
         "variables": [],
         "validations": [{"expression": f"!({REFUSED})", "message": REFUSAL, "reason": "Forbidden"}],
@@ -222,37 +224,12 @@ def validating_webhook(
         "rules": [on("secrets", "CREATE", "UPDATE")],
         "failurePolicy": failure_policy,
     }
-    name = f"egs-{project}-isolation"
-    return made(
-        "ValidatingWebhookConfiguration",
-        name,
-        project,
-        webhooks=[pods, secrets, outside_hook(features, webhook)],
-    )
+    hooks = [pods, secrets, outside_hook(features, webhook)]
+    return made("ValidatingWebhookConfiguration", f"egs-{project}-isolation", project, webhooks=hooks)
 
 
-def _hook(name: str, features: Features, project: str, condition: str) -> Json:
-    matched = [{"name": "concerns-us", "expression": condition}] if features.match_conditions else []
-    return {
-        "name": name,
-        "matchPolicy": "Equivalent",
-        "matchConditions": matched,
-        "namespaceSelector": _namespaces(project),
-        "objectSelector": {},
-        "sideEffects": "None",
-        "timeoutSeconds": TIMEOUT_S,
-        "admissionReviewVersions": ["v1"],
-    }
-
-
-def _constraints(project: str, *on: Json) -> Json:
-    return {
-        "matchPolicy": "Equivalent",
-        "namespaceSelector": _namespaces(project),
-        "objectSelector": {},
-        "resourceRules": list(on),
-        "excludeResourceRules": [],
-    }
+def _hook(name: str, features: Features, project: str, cel: str) -> Json:
+    return hook(name, features, {"name": "concerns-us", "expression": cel}, _namespaces(project), TIMEOUT_S)
 
 
 def _namespaces(project: str) -> Json:
@@ -275,9 +252,7 @@ NEW_JOBS: Json = {**on("jobs", "CREATE"), "apiGroups": ["batch"]}
 
 
 def _inlined(expression: str) -> str:
-    """Without variables, which webhook conditions do not support; they cannot read the namespace either, so
-    no slice.
-    """
+    """Without variables: webhook conditions have none. They cannot read the namespace, so the slice is empty."""
     for name, value in reversed(tuple(VARIABLES.items())):
         expression = expression.replace(f"variables.{name}", "''" if name == "slice" else f"({value})")
     return expression
@@ -298,4 +273,4 @@ PLACING = (
     f" && (!has(t.effect) || t.effect in ['', '{EFFECT}'])) ? []"
     f" : [JSONPatch{{op: 'add', path: '/spec/tolerations/-', value: {_OURS}}}])"
 )
-"""CEL: the result of `review.placing` for a pod that asks for GPUs."""
+"""CEL: the result of `pod_review.placing` for a pod that asks for GPUs."""

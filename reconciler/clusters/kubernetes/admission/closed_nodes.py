@@ -1,12 +1,11 @@
-"""Managed nodes are closed to pods outside slices: which outside pods are allowed there, and which are
-refused.
+"""Which pods outside slices may run on managed nodes, and why the others are refused.
 
 Pure. A pod bypasses our taint by tolerating it, by tolerating every taint, or by naming its node. Outside
 slices the first and the last are refused, and the second unless the pod's node selector or affinity keeps it
 off managed nodes: so a monitor that tolerates everything still runs elsewhere. Pods of DaemonSets and of the
 namespaces that the cluster's document admits are allowed, and so are a kubelet's own.
 
-As in `review`, every rule exists in Python, for our webhook, and next to it in CEL, for the API server's
+As in `pod_review`, every rule exists in Python, for our webhook, and next to it in CEL, for the API server's
 policies. Held by tests/reconciler/clusters/kubernetes/admission/test_closed_nodes.py, which compares both on
 the same pods. If neither can be evaluated, pods are admitted: the cluster's own pods matter more than one
 GPU.
@@ -52,7 +51,6 @@ class ClosedNodes:
         return key in self.values and (not self.values[key] or value in self.values[key])
 
     def admits(self, namespace: str) -> bool:
-        """True if pods of that namespace are admitted."""
         return re.fullmatch(_pattern(self.admitted), namespace) is not None
 
 
@@ -215,7 +213,7 @@ _LABELS = "namespaceObject.metadata.labels"
 
 
 def _own(project: str) -> str:
-    """CEL: the namespace belongs to a slice of this project, whose pods `review` judges."""
+    """CEL: the namespace belongs to a slice of this project, whose pods `pod_review` judges."""
     return (
         f"(has({_LABELS}) && '{NAMESPACE_SLICE}' in {_LABELS} && '{OWNER}' in {_LABELS} "
         f"&& {_LABELS}['{OWNER}'] == '{project}')"

@@ -1,7 +1,6 @@
 """The objects that close managed nodes to pods outside slices: the API server's policies, or our webhook.
-Pure.
 
-`closing` has the rules. A pod that cannot be judged is always admitted.
+Pure. `closed_nodes` has the rules. A pod that cannot be judged is always admitted.
 """
 
 from __future__ import annotations
@@ -11,7 +10,9 @@ from reconciler.clusters.kubernetes.admission.closed_nodes import ClosedNodes
 from reconciler.clusters.kubernetes.admission.object_shapes import (
     CONFIG_MAP,
     Webhook,
+    constraints,
     denying,
+    hook,
     made,
     on,
     on_pods,
@@ -24,13 +25,14 @@ NODES_PATH = "/nodes"
 """Path of our webhook for pods outside slices."""
 TIMEOUT_S = 2
 """Timeout of our webhook for such a pod."""
+_SUSPECT: Json = {"name": "may-get-there", "expression": closed_nodes.SUSPECT}
 
 
 def nodes_policy(project: str, known: ClosedNodes) -> list[Json]:
     """A ValidatingAdmissionPolicy and its binding: managed nodes are closed to pods outside slices."""
     spec: Json = {
         **_everywhere(on_pods("CREATE", "UPDATE")),
-        "matchConditions": [{"name": "may-get-there", "expression": closed_nodes.SUSPECT}],
+        "matchConditions": [_SUSPECT],
         "variables": [
             {"name": name, "expression": value}
             for name, value in closed_nodes.variables(known, project).items()
@@ -60,16 +62,7 @@ def bindings_policy(project: str, known: ClosedNodes) -> list[Json]:
 
 def _everywhere(*on: Json) -> Json:
     """In every namespace, even the cluster's own: what cannot be judged is admitted."""
-    return {
-        "failurePolicy": "Ignore",
-        "matchConstraints": {
-            "matchPolicy": "Equivalent",
-            "namespaceSelector": {},
-            "objectSelector": {},
-            "resourceRules": list(on),
-            "excludeResourceRules": [],
-        },
-    }
+    return {"failurePolicy": "Ignore", "matchConstraints": constraints({}, *on)}
 
 
 def closed_nodes_map(project: str, namespace: str, known: ClosedNodes) -> Json:
@@ -87,19 +80,10 @@ def read_closed_nodes(item: Json) -> ClosedNodes | None:
 
 def outside_hook(features: Features, webhook: Webhook) -> Json:
     """One webhook of a configuration, for pods outside slices."""
-    matched = (
-        [{"name": "may-get-there", "expression": closed_nodes.SUSPECT}] if features.match_conditions else []
-    )
+    outside = {"matchExpressions": [{"key": NAMESPACE_SLICE, "operator": "DoesNotExist"}]}
     return {
-        "name": "nodes.egs.dev",
-        "matchPolicy": "Equivalent",
-        "matchConditions": matched,
-        "objectSelector": {},
-        "sideEffects": "None",
-        "admissionReviewVersions": ["v1"],
+        **hook("nodes.egs.dev", features, _SUSPECT, outside, TIMEOUT_S),
         "clientConfig": webhook.client_config(NODES_PATH),
         "rules": [on_pods("CREATE", "UPDATE")],
-        "namespaceSelector": {"matchExpressions": [{"key": NAMESPACE_SLICE, "operator": "DoesNotExist"}]},
         "failurePolicy": "Ignore",  # it never blocks the cluster's own pods
-        "timeoutSeconds": TIMEOUT_S,
     }

@@ -5,8 +5,6 @@ label, another tool's annotation) keeps the author. Where admission policies can
 (MutatingAdmissionPolicy, GA from 1.36) a policy does it, elsewhere a webhook, with the result of `authored`.
 
 The annotation is trusted only on objects younger than the policy or webhook that guards it (`guarded_since`).
-
-Held by tests/reconciler/clusters/kubernetes/admission/test_object_authors.py.
 """
 
 from __future__ import annotations
@@ -16,12 +14,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from reconciler.clusters.kubernetes.names import AUTHOR, MANAGED_BY, RELEASE
+from reconciler.clusters.kubernetes.admission.object_shapes import constraints
+from reconciler.clusters.kubernetes.api.api_client import Json
+from reconciler.clusters.kubernetes.names import AUTHOR, MANAGED_BY, MANAGER, RELEASE
 from schemas.errors import UserError
 from schemas.export.crds import GROUP, PLURAL, VERSION
 from schemas.reading.units import parse_instant
-
-Json = dict[str, Any]
 
 GUARD = "egs-request-authors"
 """Name of the policy, its binding, or the webhook configuration."""
@@ -30,7 +28,6 @@ POLICY_PATH = f"/apis/{ADMISSION}/mutatingadmissionpolicies/{GUARD}"
 BINDING_PATH = f"/apis/{ADMISSION}/mutatingadmissionpolicybindings/{GUARD}"
 WEBHOOK_PATH = f"/apis/{ADMISSION}/mutatingwebhookconfigurations/{GUARD}"
 
-_LABELS = {MANAGED_BY: "egs"}
 _RULE: Json = {
     "apiGroups": [GROUP],
     "apiVersions": [VERSION],
@@ -109,12 +106,7 @@ def author_webhooks(client: Json) -> Json:
         "reinvocationPolicy": "IfNeeded",  # another webhook may have changed it after us
         "admissionReviewVersions": ["v1"],
     }
-    return {
-        "apiVersion": ADMISSION,
-        "kind": "MutatingWebhookConfiguration",
-        "metadata": {"name": GUARD, "labels": dict(_LABELS)},
-        "webhooks": [webhook],
-    }
+    return _guard("MutatingWebhookConfiguration", webhooks=[webhook])
 
 
 def author_policies() -> tuple[Json, ...]:
@@ -122,55 +114,40 @@ def author_policies() -> tuple[Json, ...]:
 
     What users write into the annotation is overwritten, not refused.
     """
-    policy = {
-        "apiVersion": ADMISSION,
-        "kind": "MutatingAdmissionPolicy",
-        "metadata": {"name": GUARD, "labels": dict(_LABELS)},
-        "spec": {
-            "failurePolicy": "Fail",
-            "reinvocationPolicy": "IfNeeded",
-            "matchConstraints": {
-                "matchPolicy": "Equivalent",
-                "namespaceSelector": {},
-                "objectSelector": {},
-                "resourceRules": [_RULE],
-                "excludeResourceRules": [],
-            },
-            "matchConditions": [],
-            "variables": [
-                {"name": "release", "expression": _annotation("object", RELEASE)},
-                {"name": "before", "expression": _of_old(_annotation("oldObject", RELEASE))},
-                {
-                    "name": "asks",
-                    "expression": 'request.operation == "CREATE" || object.spec != oldObject.spec'
-                    " || variables.release != variables.before",
-                },
-                {
-                    "name": "author",
-                    "expression": "variables.asks ? request.userInfo.username : "
-                    + _annotation("oldObject", AUTHOR),
-                },
-            ],
-            "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": _PATCH}}],
-        },
+    variables = {
+        "release": _annotation("object", RELEASE),
+        "before": f'(request.operation == "CREATE" ? "" : {_annotation("oldObject", RELEASE)})',
+        "asks": 'request.operation == "CREATE" || object.spec != oldObject.spec'
+        " || variables.release != variables.before",
+        "author": f"variables.asks ? request.userInfo.username : {_annotation('oldObject', AUTHOR)}",
     }
-    binding = {
-        "apiVersion": ADMISSION,
-        "kind": "MutatingAdmissionPolicyBinding",
-        "metadata": {"name": GUARD, "labels": dict(_LABELS)},
-        "spec": {"policyName": GUARD},
+    spec: Json = {
+        "failurePolicy": "Fail",
+        "reinvocationPolicy": "IfNeeded",
+        "matchConstraints": constraints({}, _RULE),
+        "matchConditions": [],
+        "variables": [{"name": name, "expression": cel} for name, cel in variables.items()],
+        "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": _PATCH}}],
     }
-    return policy, binding
+    binding = {"policyName": GUARD}
+    return _guard("MutatingAdmissionPolicy", spec=spec), _guard(
+        "MutatingAdmissionPolicyBinding", spec=binding
+    )
+
+
+def _guard(kind: str, **content: object) -> Json:
+    return {
+        "apiVersion": ADMISSION,
+        "kind": kind,
+        "metadata": {"name": GUARD, "labels": {MANAGED_BY: MANAGER}},
+        **content,
+    }
 
 
 def _annotation(item: str, name: str) -> str:
     """CEL: an annotation's value, or an empty string."""
     there = f'has({item}.metadata.annotations) && "{name}" in {item}.metadata.annotations'
     return f'({there} ? {item}.metadata.annotations["{name}"] : "")'
-
-
-def _of_old(expression: str) -> str:
-    return f'(request.operation == "CREATE" ? "" : {expression})'
 
 
 _PATCH = (

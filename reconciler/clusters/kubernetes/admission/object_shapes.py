@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from reconciler.clusters.kubernetes.api.api_client import Json
-from reconciler.clusters.kubernetes.api.api_features import ADMISSION
+from reconciler.clusters.kubernetes.api.api_features import ADMISSION, Features
 from reconciler.clusters.kubernetes.names import MANAGED_BY, MANAGER, OWNER
 
 KINDS: Mapping[str, str] = {
@@ -33,7 +33,6 @@ class Webhook:
     url: str = ""  # instead of a Service, as https://host:port
 
     def client_config(self, path: str) -> Json:
-        """The client config for one of its paths."""
         bundle = base64.b64encode(self.ca).decode()
         if self.url:
             return {"url": f"{self.url}{path}", "caBundle": bundle}
@@ -42,7 +41,6 @@ class Webhook:
 
 
 def path_of(item: Json) -> str:
-    """The path of such an object."""
     if item["kind"] == CONFIG_MAP:
         return f"/api/v1/namespaces/{item['metadata']['namespace']}/configmaps/{item['metadata']['name']}"
     return f"{ADMISSION}/{KINDS[item['kind']]}/{item['metadata']['name']}"
@@ -58,6 +56,31 @@ def denying(name: str, project: str, spec: Json) -> list[Json]:
 
 def on_pods(*operations: str) -> Json:
     return on("pods", *operations)
+
+
+def constraints(namespaces: Json, *rules: Json) -> Json:
+    """The `matchConstraints` of a policy."""
+    return {
+        "matchPolicy": "Equivalent",
+        "namespaceSelector": namespaces,
+        "objectSelector": {},
+        "resourceRules": list(rules),
+        "excludeResourceRules": [],
+    }
+
+
+def hook(name: str, features: Features, condition: Json, namespaces: Json, timeout_s: int) -> Json:
+    """What our webhooks for pods, Jobs and Secrets have in common; `condition` holds where servers support it."""
+    return {
+        "name": name,
+        "matchPolicy": "Equivalent",
+        "matchConditions": [condition] if features.match_conditions else [],
+        "namespaceSelector": namespaces,
+        "objectSelector": {},
+        "sideEffects": "None",
+        "timeoutSeconds": timeout_s,
+        "admissionReviewVersions": ["v1"],
+    }
 
 
 def on(plural: str, *operations: str) -> Json:

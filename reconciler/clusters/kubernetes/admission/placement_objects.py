@@ -1,6 +1,6 @@
 """Keeps the admission objects in place that give pods of slices their nodes and no others.
 
-`policies` defines the objects. New ones are created before old ones are removed, so that an upgraded API
+`admission_policies` defines the objects. New ones are created before old ones are removed, so that an upgraded API
 server, which then uses policies instead of our webhook, is never without either. Comparing costs no call;
 every write is conditional on the version it was decided on, and refused if the object has a newer stamp. The
 object that records the authors of GPR objects exists once for all projects of a cluster: it has no stamp,
@@ -32,9 +32,9 @@ from reconciler.clusters.kubernetes.api.api_client import Api, Json, Rejected
 from reconciler.clusters.kubernetes.api.api_features import ADMISSION, Features, serves_requests
 from reconciler.clusters.kubernetes.api.informer import Informer, key_of
 from reconciler.clusters.kubernetes.names import CLOSED_NODES, MANAGED_BY, MANAGER, OBJECT_STAMP, OWNER
-from reconciler.clusters.kubernetes.nodes.cluster_view import Known, managed
+from reconciler.clusters.kubernetes.nodes.cluster_view import Known, managed, owners_of
 from reconciler.clusters.kubernetes.nodes.node_inventory import Node, Pod
-from reconciler.clusters.kubernetes.nodes.node_marks import late, read_stamp, write_stamp
+from reconciler.clusters.kubernetes.nodes.node_marks import late, stamp_of, write_stamp
 from reconciler.clusters.kubernetes.tenancy.object_repair import AGAIN, Quarrels
 from reconciler.model.cluster_port import Answer, Busy, Difference, Done, Refused, Stamp
 from schemas.documents.cluster import Admission, ClusterSpec, Pool
@@ -149,8 +149,7 @@ class Placement:
         """What `repair` would change."""
         if self._admission.mode == "none":
             return ()
-        owners = {namespace: slice_ for slice_, spaces in slices.items() for namespace in spaces}
-        return unplaced((pod for _, pod in sorted(pods.items())), owners)
+        return unplaced((pod for _, pod in sorted(pods.items())), owners_of(slices))
 
     def repair(self, pods: Mapping[str, Pod], slices: Mapping[str, tuple[str, ...]]) -> None:
         """Adds the toleration to GPU pods that were admitted unjudged; `slices` maps slices to namespaces."""
@@ -217,7 +216,7 @@ class Placement:
         """None: nothing to do."""
         have, called = self._have(want), _called(want)
         if have is not None:
-            held = _stamp_of(have)
+            held = stamp_of(have)
             if (refused := late(called, held, stamp)) is not None:
                 return refused
             is_marked = held is not None and held.term == stamp.term
@@ -249,7 +248,7 @@ class Placement:
         if have is None:
             meta = {**want["metadata"], "annotations": _mark(want, stamp)}
             return self._api.create(path.rpartition("/")[0], {**want, "metadata": meta})
-        if (refused := late(_called(want), _stamp_of(have), stamp)) is not None:
+        if (refused := late(_called(want), stamp_of(have), stamp)) is not None:
             return refused
         theirs = have["metadata"]
         meta = {
@@ -261,7 +260,7 @@ class Placement:
 
     def _drop(self, items: list[Json], stamp: Stamp) -> Answer:
         for item in items:
-            refused = late(_called(item), _stamp_of(item), stamp)
+            refused = late(_called(item), stamp_of(item), stamp)
             if refused is not None:
                 return refused
             self._api.delete(path_of(item), uid=item["metadata"]["uid"])
@@ -282,7 +281,3 @@ def _mark(item: Json, stamp: Stamp) -> dict[str, str]:
 
 def _called(item: Json) -> str:
     return f"{item['kind']} {item['metadata']['name']}"
-
-
-def _stamp_of(item: Json) -> Stamp | None:
-    return read_stamp((item["metadata"].get("annotations") or {}).get(OBJECT_STAMP))

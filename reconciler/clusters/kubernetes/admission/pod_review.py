@@ -4,7 +4,7 @@ Pure. A pod that asks for GPUs gets its slice's nodes: a node selector and a tol
 changed, and cannot run on managed GPU nodes, whose taint they do not tolerate. Ways around that are refused.
 
 Every rule exists once, in Python for our webhook and next to it in CEL for the API server's own policies
-(made by `policies`). Held by tests/reconciler/clusters/kubernetes/admission/test_pod_review.py, which
+(made by `admission_policies`). Held by tests/reconciler/clusters/kubernetes/admission/test_pod_review.py, which
 compares both on the same pods.
 
 If a pod is updated, only the changes are judged: pods older than the slice's claim on their namespace must
@@ -26,7 +26,7 @@ from reconciler.clusters.kubernetes.names import (
     NAMESPACE_SLICE,
     SLICE,
 )
-from reconciler.clusters.kubernetes.nodes.node_inventory import Pod
+from reconciler.clusters.kubernetes.nodes.node_inventory import Pod, is_gpu
 
 EFFECT = "NoSchedule"
 ESCAPED = SLICE.replace("~", "~0").replace("/", "~1")
@@ -78,7 +78,7 @@ def subject(pod: Json, slice_: str, before: Json | None = None) -> Subject:
 def asks_gpus(spec: Json) -> bool:
     """True if it claims devices, or any container asks for GPUs or parts of one."""
     return bool(spec.get("resourceClaims")) or any(
-        (name == GPU_RESOURCE or name.startswith(MIG_RESOURCE_PREFIX)) and str(amount) != "0"
+        is_gpu(name) and str(amount) != "0"
         for container in _containers(spec)
         for side in ("requests", "limits")
         for name, amount in ((container.get("resources") or {}).get(side) or {}).items()

@@ -1,10 +1,9 @@
-"""Our admission webhook: an HTTPS server that API servers call about slices' pods, Jobs and Secrets, and GPR
-objects.
+"""Our admission webhook: an HTTPS server that API servers call about pods, Jobs, Secrets and GPR objects.
 
-It only transports: `review` judges a slice's pod, `closing` any other pod, `disruptions` a Job, `keys` a
-Secret, and `authors` finds a GPR object's author. An invalid request gets 400 with a sentence; one that
-cannot be answered now gets 500, and the API server applies its failure policy. Requests are neither stored
-nor logged.
+It only transports: `pod_review` judges a slice's pod, `closed_nodes` any other pod, `disruptions` a Job,
+`token_secrets` a Secret, and `object_authors` finds a GPR object's author. An invalid request gets 400 with a
+sentence; one that cannot be answered now gets 500, and the API server applies its failure policy. Requests
+are neither stored nor logged.
 """
 
 from __future__ import annotations
@@ -198,14 +197,12 @@ class Namespaces:
         self._known = Informer(api, "/api/v1/namespaces", _slice_label, NAMESPACE_SLICE)
 
     def start(self) -> None:
-        """Starts to watch; returns at once."""
         self._known.start()
 
     def stop(self) -> None:
         self._known.stop()
 
     def __call__(self, namespace: str) -> str | None:
-        """The slice of a namespace."""
         known = self._known.items().get(namespace)
         if known is not None:
             return known
@@ -234,7 +231,6 @@ class AdmissionServer:
 
     @property
     def port(self) -> int:
-        """The port it listens on."""
         return self._http.port
 
     def show(self, certificate: Certificate) -> None:
@@ -247,11 +243,9 @@ class AdmissionServer:
             self._tls.load_cert_chain(chain, key)
 
     def start(self) -> None:
-        """Starts; returns at once."""
         self._http.start()
 
     def stop(self) -> None:
-        """Stop answering."""
         self._http.stop()
         self._http.hang_up()
 
@@ -276,11 +270,9 @@ class AdmissionService:
 
     @property
     def port(self) -> int:
-        """The port it listens on."""
         return self._server.port
 
     def start(self) -> None:
-        """Starts watching, serving and renewing; returns at once."""
         self._slices.start()
         self._closed_maps.start()
         self._server.start()

@@ -180,7 +180,6 @@ class Api:
         return True
 
     def pages(self, path: str, **params: object) -> Iterator[Json]:
-        """A listing, page by page."""
         more: str | None = None
         while True:
             given = {**params, "limit": PAGE} | ({"continue": more} if more else {})
@@ -191,7 +190,6 @@ class Api:
                 return
 
     def items(self, path: str, **params: object) -> Iterator[Json]:
-        """Every object of a listing."""
         for page in self.pages(path, **params):
             yield from page.get("items") or ()
 

@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+FIRST_LIST_S = 60.0
+"""Longest wait for the first listing; later reads never wait."""
 WATCH_S = 50
 """A watch is requested for this time only, so that a dead connection is noticed."""
 
@@ -66,7 +68,6 @@ class Informer(Generic[T]):
         self._gone = gone
 
     def start(self) -> None:
-        """Starts; returns at once."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -80,7 +81,7 @@ class Informer(Generic[T]):
                 self._frozen = dict(self._items)
             return self._frozen
 
-    def wait_synced(self, timeout_s: float) -> None:
+    def wait_synced(self, timeout_s: float = FIRST_LIST_S) -> None:
         """Returns after the first listing; raises the `Fault` that prevents it, or ClusterUnreachable."""
         with self._changed:
             self._changed.wait_for(lambda: self._synced or self._trouble is not None, timeout_s)

@@ -123,7 +123,6 @@ class Election:
         return until_s is not None and self._monotonic() < until_s
 
     def start(self) -> None:
-        """Starts; returns at once."""
         self._thread.start()
 
     def stop(self) -> None:

@@ -20,11 +20,11 @@ from reconciler.clusters.kubernetes.names import (
     JOB,
     MANAGED_BY,
     MANAGER,
-    MIG_RESOURCE_PREFIX,
     OBJECT_STAMP,
     REQUEST_UID,
     SLICE,
 )
+from reconciler.clusters.kubernetes.nodes.node_inventory import is_gpu
 from reconciler.clusters.kubernetes.nodes.node_marks import write_stamp
 from reconciler.model.cluster_port import Stage, Stamp
 
@@ -39,8 +39,6 @@ OTHERS = (GPU_RESOURCE, "node.kubernetes.io/unschedulable", "node.kubernetes.io/
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One Job to create."""
-
     subject: Subject
     stage: Stage
     begun: datetime
@@ -59,8 +57,6 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class JobState:
-    """The parts read of a Job."""
-
     name: str
     uid: str
     node: str
@@ -69,8 +65,6 @@ class JobState:
 
 @dataclass(frozen=True, slots=True)
 class PodState:
-    """The parts read of a check's pod."""
-
     name: str
     job: str
     phase: str
@@ -90,7 +84,6 @@ def job_name(node: str, uid: str, stage: Stage, begun: datetime) -> str:
 
 
 def job(order: Order, namespace: str, stamp: Stamp) -> Json:
-    """The Job object."""
     node = order.subject.node
     labels = {MANAGED_BY: MANAGER, CHECK: order.stage, REQUEST_UID: order.subject.lease.uid}
     return {
@@ -200,10 +193,8 @@ def _resources(order: Order) -> Json:
         small = {"cpu": "10m", "memory": "32Mi"}
         return {"requests": small, "limits": {"cpu": "200m", "memory": "128Mi"}}
     node = order.subject.node
-    gpus = {
-        n: c for n, c in node.allocatable.items() if n == GPU_RESOURCE or n.startswith(MIG_RESOURCE_PREFIX)
-    }
-    devices = {name: str(count) for name, count in sorted(gpus.items()) if count}
+    found = sorted(node.allocatable.items())
+    devices = {name: str(count) for name, count in found if count and is_gpu(name)}
     if "RdmaSubnet" in order.checks:
         devices |= dict.fromkeys(rdma_resources(node), "1")
     return {"requests": {"cpu": "500m", "memory": "1Gi", **devices}, "limits": devices}
@@ -219,7 +210,6 @@ def _only_on(node: str) -> Json:
 
 
 def read_job(item: Json) -> JobState:
-    """A Job, cut down."""
     meta, conditions = item["metadata"], (item.get("status") or {}).get("conditions") or ()
     node = next((o["name"] for o in meta.get("ownerReferences") or () if o["kind"] == "Node"), "")
     failed = next((c for c in conditions if c["type"] == "Failed" and c["status"] == "True"), None)
@@ -235,13 +225,8 @@ def read_check_pod(item: Json) -> PodState | None:
         return None
     states = [c.get("state") or {} for c in status.get("containerStatuses") or ()]
     ended: Json = next((s["terminated"] for s in states if s.get("terminated")), {})
-    return PodState(
-        meta["name"],
-        name,
-        status.get("phase", "Pending"),
-        ended.get("message") or "",
-        _trouble(status, states),
-    )
+    phase, said = status.get("phase", "Pending"), ended.get("message") or ""
+    return PodState(meta["name"], name, phase, said, _trouble(status, states))
 
 
 def _trouble(status: Json, states: list[Json]) -> str:

@@ -17,7 +17,7 @@ from reconciler.clusters.kubernetes.api.api_client import Api, Json, Rejected
 from reconciler.clusters.kubernetes.api.informer import Informer
 from reconciler.clusters.kubernetes.names import CHECK, MANAGED_BY, MANAGER, OBJECT_STAMP
 from reconciler.clusters.kubernetes.nodes.node_inventory import Node
-from reconciler.clusters.kubernetes.nodes.node_marks import late, read_stamp, write_stamp
+from reconciler.clusters.kubernetes.nodes.node_marks import late, stamp_of, write_stamp
 from reconciler.model.cluster_port import CheckResult, Refused, Stage, Stamp
 from schemas.errors import Fault
 from schemas.reading.units import format_instant, parse_instant
@@ -131,7 +131,7 @@ def read_record(item: Json) -> Record:
     return Record(
         meta["name"],
         meta["resourceVersion"],
-        read_stamp((meta.get("annotations") or {}).get(OBJECT_STAMP)),
+        stamp_of(item),
         {stage: run for stage, run in runs.items() if run is not None},
     )
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from reconciler.clusters.kubernetes.checks.measurements import NOT_MEASURED
-from reconciler.clusters.kubernetes.names import GPU_RESOURCE, MIG_RESOURCE_PREFIX, SLICE
+from reconciler.clusters.kubernetes.names import SLICE
 from reconciler.clusters.kubernetes.nodes.mig import resource_of, shows
-from reconciler.clusters.kubernetes.nodes.node_inventory import Node, Pod, misfit
+from reconciler.clusters.kubernetes.nodes.node_inventory import Node, Pod, is_gpu, misfit
 from reconciler.clusters.kubernetes.nodes.node_marks import marks_of
 from reconciler.model.cluster_port import CheckResult, LeaseRef, Stage
 from schemas.documents.cluster import ClusterSpec, Pool
@@ -185,4 +185,4 @@ def _blank(name: str, log: str) -> CheckResult:
 
 
 def _gpus(resources: Mapping[str, int]) -> int:
-    return sum(c for n, c in resources.items() if n == GPU_RESOURCE or n.startswith(MIG_RESOURCE_PREFIX))
+    return sum(count for name, count in resources.items() if is_gpu(name))

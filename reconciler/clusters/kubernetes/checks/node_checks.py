@@ -1,9 +1,8 @@
-"""Checks a node before a start, between the nodes of a running lease, and after an end (F4, F5, F8, F10,
-F12).
+"""Checks a node before a start, during a lease, and after an end (F4, F5, F8, F10, F12).
 
-Some results come from API objects (`verdicts`); what only the node can measure is measured by one Job with
-the image in the manifest (`jobs`), and judged by the manifest's thresholds (`measured`). Results are stored
-in the cluster (`records`): every controller gives the same answer, until it is too old.
+Some results come from API objects (`check_verdicts`). What only the node can measure is measured by one Job
+with the image in the manifest (`check_jobs`), and judged by the manifest's thresholds (`measurements`).
+Results are stored in the cluster (`check_records`): every controller gives the same answer until it is too old.
 
 No call waits: each takes the next step and answers Busy until there are results. What a crash leaves behind
 is found again by name, or by `sweep`.
@@ -47,7 +46,6 @@ DEFAULT_CLASS = (
 BEGUN = timedelta(seconds=1)
 """Results arrive at the next call at the earliest: the caller can handle other nodes meanwhile."""
 POLL = timedelta(seconds=2)
-FIRST_SYNC_S = 60.0
 LOG_BYTES = 16_384
 CUT = "MigLayout"
 Results = tuple[CheckResult, ...]
@@ -75,11 +73,9 @@ class Checks:
 
     @property
     def informers(self) -> tuple[Informer[Any], ...]:
-        """All its watches."""
         return (self._records.informer, self._jobs, self._pods, self._classes)
 
     def start(self) -> None:
-        """Starts to watch; returns at once."""
         for informer in self.informers:
             informer.start()
 
@@ -345,7 +341,7 @@ class Checks:
 
     def _wait_synced(self) -> None:
         for informer in self.informers:
-            informer.wait_synced(FIRST_SYNC_S)
+            informer.wait_synced()
 
 
 def _together(of_objects: CheckResult | None, of_image: CheckResult | None) -> CheckResult:

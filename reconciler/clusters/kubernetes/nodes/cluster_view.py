@@ -32,7 +32,6 @@ class Known:
 
 
 def owners_of(slices: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
-    """The slice of each namespace."""
     return {namespace: slice_ for slice_, spaces in slices.items() for namespace in spaces}
 
 

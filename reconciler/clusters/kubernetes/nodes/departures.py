@@ -4,8 +4,6 @@ At the strict end a remaining pod is deleted with one second of grace: its kubel
 from the API once all its containers ended. A pod still there after that is deleted without grace. Its kubelet
 may still be working then, so the time is written on the node first, and the node is not free before
 `exit.settle` has passed since. The same holds for a pod that others removed from the API while it ran.
-
-Held by tests/reconciler/clusters/kubernetes/nodes/test_departures.py.
 """
 
 from __future__ import annotations
@@ -107,7 +105,6 @@ class Departures:
     def ask(
         self, node: str, pods: tuple[Pod, ...], by: datetime, stamp: Stamp, now: datetime
     ) -> pod_exits.EvictionRound:
-        """Evict pods of a node."""
         return pod_exits.ask(self._api, self._still(node, pods, stamp), by, now, self._sight.eviction())
 
     def _still(self, node: str, pods: Iterable[Pod], stamp: Stamp) -> Iterator[Pod]:

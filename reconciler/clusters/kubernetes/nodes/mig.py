@@ -8,7 +8,7 @@ any controller can restore it; a node with the annotation that serves no slice i
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from reconciler.clusters.kubernetes.api.api_client import Json, Patch
@@ -21,7 +21,13 @@ from reconciler.clusters.kubernetes.names import (
     STAMP,
 )
 from reconciler.clusters.kubernetes.nodes.node_inventory import Node
-from reconciler.clusters.kubernetes.nodes.node_marks import late, marks_of, write_stamp
+from reconciler.clusters.kubernetes.nodes.node_marks import (
+    late,
+    marks_of,
+    on_version,
+    relabelled,
+    write_stamp,
+)
 from reconciler.clusters.kubernetes.nodes.node_writer import NodeWriter
 from reconciler.model.cluster_port import Answer, Refused, Stamp
 
@@ -142,28 +148,12 @@ def is_returning(node: Node) -> bool:
 
 def operations(node: Node, change: Change, stamp: Stamp) -> list[Json]:
     """The change as a JSON patch conditional on the node's version."""
-    annotations = {**change.annotations, STAMP: write_stamp(stamp)}
-    start: list[Json] = [{"op": "test", "path": "/metadata/resourceVersion", "value": node.version}]
-    if not node.annotated:
-        start.append({"op": "add", "path": "/metadata/annotations", "value": {}})
-    if not node.labels:
-        start.append({"op": "add", "path": "/metadata/labels", "value": {}})
-    return [
-        *start,
-        *_set("labels", node.labels.keys(), change.labels),
-        *_set("annotations", node.annotations.keys(), annotations),
-    ]
+    annotations = _with(node.annotations, {**change.annotations, STAMP: write_stamp(stamp)})
+    return on_version(node, relabelled(node, _with(node.labels, change.labels), annotations))
 
 
-def _set(field: str, found: Container[str], wanted: dict[str, str | None]) -> list[Json]:
-    steps: list[Json] = []
-    for key, value in sorted(wanted.items()):
-        path = f"/metadata/{field}/" + key.replace("~", "~0").replace("/", "~1")
-        if value is not None:
-            steps.append({"op": "add", "path": path, "value": value})
-        elif key in found:
-            steps.append({"op": "remove", "path": path})
-    return steps
+def _with(found: Mapping[str, str], change: Mapping[str, str | None]) -> dict[str, str]:
+    return {key: value for key, value in {**found, **change}.items() if value is not None}
 
 
 def settle(writer: NodeWriter, node: Node, profile: str, stamp: Stamp) -> Waiting | Failed | Ready | Refused:

@@ -79,7 +79,7 @@ class Node:
     @property
     def has_gpus(self) -> bool:
         """True if discovery or the device plugin found a GPU."""
-        return bool(self.product) or any(_is_gpu(name) for name in self.capacity)
+        return bool(self.product) or any(is_gpu(name) for name in self.capacity)
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -89,8 +89,6 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """What is read of one pod."""
-
     namespace: str
     name: str
     uid: str
@@ -122,7 +120,6 @@ class Pod:
 
 
 def read_node(item: Json) -> Node:
-    """A node object, cut down."""
     meta, spec, status = item["metadata"], item.get("spec") or {}, item.get("status") or {}
     annotations = meta.get("annotations") or {}
     return Node(
@@ -189,7 +186,7 @@ def _asked(container: Json) -> int:
     resources = container.get("resources") or {}
     # For an extended resource the request may be omitted, and then equals the limit.
     asked = (resources.get("limits") or {}) | (resources.get("requests") or {})
-    return sum(_number(value) for name, value in asked.items() if _is_gpu(name))
+    return sum(_number(value) for name, value in asked.items() if is_gpu(name))
 
 
 def named_pools(spec: ClusterSpec) -> dict[str, Pool]:
@@ -243,7 +240,7 @@ def gpus_view(node: Node, pool: Pool | None, spec: ClusterSpec) -> tuple[GpuView
 def attributes(node: Node) -> dict[str, str]:
     """Information about a node besides its GPUs: G2."""
     labels = node.labels
-    network = {n: str(c) for n, c in node.allocatable.items() if not _is_gpu(n)}
+    network = {n: str(c) for n, c in node.allocatable.items() if not is_gpu(n)}
     found = {
         "product": node.product,
         "architecture": labels.get(GFD + "family", ""),
@@ -288,7 +285,8 @@ def _shape(node: Node, spec: ClusterSpec) -> str | None:
     return next((s.gpu_shape for s in spec.shapes if s.product == node.product), None)
 
 
-def _is_gpu(resource: str) -> bool:
+def is_gpu(resource: str) -> bool:
+    """True for whole GPUs and for MIG slices."""
     return resource == GPU_RESOURCE or resource.startswith(MIG_RESOURCE_PREFIX)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -19,6 +20,7 @@ from reconciler.clusters.kubernetes.names import (
     EXIT,
     FORCED,
     LEASE,
+    OBJECT_STAMP,
     PROJECT,
     SLICE,
     STAMP,
@@ -81,6 +83,11 @@ def read_stamp(text: str | None) -> Stamp | None:
     return None if found is None else Stamp(int(found[1]), int(found[2]))
 
 
+def stamp_of(item: Json) -> Stamp | None:
+    """The stamp of a namespaced object."""
+    return read_stamp((item["metadata"].get("annotations") or {}).get(OBJECT_STAMP))
+
+
 def write_stamp(stamp: Stamp) -> str:
     """`term.seq`."""
     return f"{stamp.term}.{stamp.seq}"
@@ -94,7 +101,6 @@ def late(what: str, held: Stamp | None, stamp: Stamp) -> Refused | None:
 
 
 def cordoned_by_others(node: Node, marks: Marks) -> bool:
-    """True if others cordoned it."""
     return node.cordoned and (marks.cordoned_before or CORDON not in node.annotations)
 
 
@@ -121,29 +127,37 @@ def unproven(marks: Marks, uid: str, now: datetime) -> Marks:
 
 
 def patch(node: Node, wanted: Marks) -> list[Json]:
-    """Operations that make the node match `wanted`; empty if it does. Fails as a whole if the node changed."""
+    """Operations that make the node match `wanted`; empty if it does."""
     steps = [
-        *_map("annotations", dict(node.annotations), _annotations(node, wanted), exists=node.annotated),
-        *_map("labels", dict(node.labels), _labels(node, wanted), exists=bool(node.labels)),
+        *relabelled(node, _labels(node, wanted), _annotations(node, wanted)),
         *_taints(node, wanted),
         *_cordon(node, wanted),
     ]
-    return (
-        [{"op": "test", "path": "/metadata/resourceVersion", "value": node.version}, *steps] if steps else []
-    )
+    return on_version(node, steps)
 
 
 def untouched(node: Node) -> list[Json]:
     """Operations that remove all our marks from a node that is no longer ours."""
     steps = [
-        *_map("annotations", dict(node.annotations), {}, exists=node.annotated),
-        *_map("labels", dict(node.labels), {k: v for k, v in node.labels.items() if k != SLICE}, exists=True),
+        *relabelled(node, {k: v for k, v in node.labels.items() if k != SLICE}, {}),
         *_set_taints(node, _others(node)),
         *_cordon(node, Marks(cordoned_before=marks_of(node).cordoned_before)),
     ]
-    return (
-        [{"op": "test", "path": "/metadata/resourceVersion", "value": node.version}, *steps] if steps else []
-    )
+    return on_version(node, steps)
+
+
+def on_version(node: Node, steps: list[Json]) -> list[Json]:
+    """The operations, which fail as a whole if the node changed; empty if there are none."""
+    test = {"op": "test", "path": "/metadata/resourceVersion", "value": node.version}
+    return [test, *steps] if steps else []
+
+
+def relabelled(node: Node, labels: Mapping[str, str], annotations: Mapping[str, str]) -> list[Json]:
+    """Operations that give the node these labels, and these as our annotations."""
+    return [
+        *_map("annotations", node.annotations, annotations, exists=node.annotated),
+        *_map("labels", node.labels, labels, exists=bool(node.labels)),
+    ]
 
 
 def differing(node: Node, wanted: Marks) -> tuple[str, ...]:
@@ -213,7 +227,7 @@ def _cordon(node: Node, marks: Marks) -> list[Json]:
     return [{"op": "remove", "path": "/spec/unschedulable"}] if node.cordoned and ours else []
 
 
-def _map(field: str, found: dict[str, str], wanted: dict[str, str], *, exists: bool) -> list[Json]:
+def _map(field: str, found: Mapping[str, str], wanted: Mapping[str, str], *, exists: bool) -> list[Json]:
     """Key by key, so that foreign entries stay."""
     changed = {k: v for k, v in wanted.items() if found.get(k) != v}
     steps: list[Json] = []

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from reconciler.clusters.kubernetes.api.api_client import Api, Json, Rejected
 from reconciler.clusters.kubernetes.names import OBJECT_STAMP
-from reconciler.clusters.kubernetes.nodes.node_marks import late, read_stamp, write_stamp
+from reconciler.clusters.kubernetes.nodes.node_marks import late, stamp_of, write_stamp
 from reconciler.clusters.kubernetes.nodes.node_writer import NODES
 from reconciler.model.cluster_port import Answer, Done, Refused, Stamp
 from schemas.documents.cluster import ClusterSpec
@@ -99,7 +99,7 @@ class Scaling:
         if found is None:
             where = f"{target.resource} {target.name} of {target.api_version}"
             return Refused("TargetMissing", f"there is no {where} to scale; correct elastic.target")
-        held = read_stamp((found["metadata"].get("annotations") or {}).get(OBJECT_STAMP))
+        held = stamp_of(found)
         if (refusal := late(f"{target.resource} {target.name}", held, stamp)) is not None:
             return refusal
         version = found["metadata"]["resourceVersion"]
@@ -130,7 +130,7 @@ class Scaling:
             return None
         meta = machine["metadata"]
         marks = meta.get("annotations") or {}
-        held = read_stamp(marks.get(OBJECT_STAMP))
+        held = stamp_of(machine)
         if marks.get(DELETE) == mark or (DELETE in marks and held is None):
             return None
         if (refusal := late(f"Machine {said[MACHINE]}", held, stamp)) is not None:
@@ -156,7 +156,6 @@ def _again(what: str, act: Callable[[], Answer | None]) -> Answer:
 
 
 def path_of(target: ScaleTarget) -> str:
-    """Its path in the API."""
     root = f"/apis/{target.api_version}" if "/" in target.api_version else f"/api/{target.api_version}"
     space = "" if target.namespace is None else f"/namespaces/{target.namespace}"
     return f"{root}{space}/{target.resource}/{target.name}"

@@ -39,7 +39,6 @@ class Heard:
         return key in self._keys
 
     def add(self, key: str) -> None:
-        """This note is done."""
         self._keys[key] = None
         while len(self._keys) > MOST_HEARD:
             del self._keys[next(iter(self._keys))]

@@ -5,7 +5,7 @@ own grace period, however long the notice was. So a slice's GPU Job whose pods n
 disruptions when it is created (an existing Job's policy cannot change); and a GPU pod gets at least the
 notice as grace period. User-written failure policies stay.
 
-Both exist in Python for our webhook and next to it in CEL for policies (made by `policies`). Held by
+Both exist in Python for our webhook and next to it in CEL for policies (made by `admission_policies`). Held by
 tests/reconciler/clusters/kubernetes/tenancy/test_disruptions.py, which compares both, and an API server, on
 the same objects.
 """

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -140,9 +141,8 @@ def _check_slice(owner: Json, whose: Whose) -> None:
     found = (owner["metadata"].get("labels") or {}).get(NAMESPACE_SLICE)
     if found != whose.slice:
         raise UserError(
-            f"namespace {whose.namespace} belongs to {f'slice {found}' if found else 'no slice'} in the "
-            "cluster that your kubeconfig "
-            f"reaches, not to slice {whose.slice}; choose another cluster with --context",
+            f"namespace {whose.namespace} belongs to {f'slice {found}' if found else 'no slice'} in the cluster "
+            f"that your kubeconfig reaches, not to slice {whose.slice}; choose another cluster with --context",
             "KubeconfigRefused",
         )
 
@@ -176,33 +176,28 @@ def token(api: Api, ticket: Ticket, life: timedelta) -> Token:
         if no.status not in {403, 404, 409}:
             raise
         raise UserError(
-            f"this kubeconfig of namespace {ticket.namespace} is no longer valid: it was issued again, or "
-            "its owner is no longer a "
-            "member; get a new one with `egs kubeconfig`",
+            f"this kubeconfig of namespace {ticket.namespace} is no longer valid: it was issued again, or its "
+            "owner is no longer a member; get a new one with `egs kubeconfig`",
             "KubeconfigEnded",
         ) from no
     return Token(status["token"], parse_instant(status["expirationTimestamp"]))
 
 
-class _told:  # noqa: N801 - used as a with-statement
+@contextmanager
+def _told(whose: Whose) -> Iterator[None]:
     """Turns a server's refusal into a message for the caller."""
-
-    def __init__(self, whose: Whose) -> None:
-        self._whose = whose
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        whose = self._whose
-        if isinstance(error, Rejected) and error.status in {401, 403, 404}:
-            why = "has no ServiceAccount" if error.status == 404 else "refuses your credentials for that"
-            raise UserError(
-                f"{whose.email} gets no kubeconfig for slice {whose.slice}: namespace {whose.namespace} {why}; is it "
-                "the right cluster (--context), are the credentials the person's own or an admin's, and "
-                "does the slice exist yet?",
-                "KubeconfigRefused",
-            ) from error
+    try:
+        yield
+    except Rejected as no:
+        if no.status not in {401, 403, 404}:
+            raise
+        why = "has no ServiceAccount" if no.status == 404 else "refuses your credentials for that"
+        raise UserError(
+            f"{whose.email} gets no kubeconfig for slice {whose.slice}: namespace {whose.namespace} {why}; is it "
+            "the right cluster (--context), are the credentials the person's own or an admin's, and "
+            "does the slice exist yet?",
+            "KubeconfigRefused",
+        ) from no
 
 
 def server_of(door: Door) -> Json:

@@ -2,8 +2,8 @@
 
 An existing namespace is adopted only if the cluster's admin offers it there (`egs.dev/adopt`): otherwise an
 author of manifests could gain access to other people's workloads. Marks show policies and people the slice of
-a namespace; its real owner is in the slices' inventories (`claims`, `owning`), so a changed mark has no
-effect.
+a namespace. Its real owner is in the slices' inventories (`slice_inventory`, `namespace_owner`), so a changed
+mark has no effect.
 
 Marks are written conditionally on the version read. A namespace that existed before us has `egs.dev/adopted`,
 one that we created the label `app.kubernetes.io/managed-by: egs`, and only such a one is ever deleted.
@@ -39,8 +39,6 @@ _SYSTEM_PREFIXES = ("kube-", "openshift-", "egs-")
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """A namespace as it is."""
-
     name: str
     uid: str
     version: str
@@ -62,7 +60,6 @@ class Space:
 
 
 def read_space(item: Json) -> Space:
-    """A namespace as read from the server."""
     meta, status = item["metadata"], item.get("status") or {}
     own, notes = meta.get("labels") or {}, meta.get("annotations") or {}
     found = [c for c in status.get("conditions") or () if c.get("status") == "True" and c.get("message")]
@@ -126,7 +123,6 @@ class Spaces:
         return found
 
     def is_marked(self, space: Space, slice_: str) -> bool:
-        """True if it has that slice's mark."""
         return space.slice == slice_ and space.project == self._project
 
     def is_whole(self, space: Space, slice_: str, made: bool) -> bool:
@@ -141,10 +137,9 @@ class Spaces:
             return None
         return Refused(
             "NamespaceNotOffered",
-            f"namespace {space.name} was not made for slice {slice_} and is not offered to it; an admin of "
-            "the cluster can "
-            f"offer it with `kubectl annotate namespace {space.name} {ADOPT}={self._project} --overwrite`; or give the "
-            "slice another namespace",
+            f"namespace {space.name} was not made for slice {slice_} and is not offered to it; an admin of the "
+            f"cluster can offer it with `kubectl annotate namespace {space.name} {ADOPT}={self._project} "
+            "--overwrite`; or give the slice another namespace",
         )
 
     def mark(

@@ -2,7 +2,7 @@
 
 Known objects come from informers. Every write is conditional on the known version, and an object with a newer
 stamp is never overwritten: an outdated controller that wakes up meets a newer one's writes. It can make at
-most one write: create an object that is gone by now, or change one that nobody has touched since. Either
+most one write: create an object that is gone by now, or change one that no other writer has touched since. Either
 shows as a difference to the newer controller, which repairs it in its next cycle.
 """
 
@@ -17,7 +17,7 @@ from functools import partial
 from reconciler.clusters.kubernetes.api.api_client import Api, Json, Rejected
 from reconciler.clusters.kubernetes.api.informer import Informer
 from reconciler.clusters.kubernetes.names import MANAGED_BY, MANAGER, NAMESPACE_SLICE, OBJECT_STAMP, OWNER
-from reconciler.clusters.kubernetes.nodes.node_marks import late, read_stamp, write_stamp
+from reconciler.clusters.kubernetes.nodes.node_marks import late, stamp_of, write_stamp
 from reconciler.clusters.kubernetes.tenancy.slice_objects import (
     BINDING,
     CLUSTER_ROLE,
@@ -91,7 +91,6 @@ class Quarrels:
         return len(self._all)
 
     def repaired(self, path: str, content: str, now: datetime) -> None:
-        """It was written at `now`."""
         self._sweep(now)
         self._all[path] = repaired(self._all.get(path), content, now)
 
@@ -156,7 +155,6 @@ class Repairs:
 
     @property
     def informers(self) -> tuple[Informer[Item], ...]:
-        """All its watches."""
         return (*self._known.values(), self._roles)
 
     def items(self) -> list[Item]:
@@ -229,10 +227,10 @@ class Repairs:
 
     def _again(self, kind: Kind, path: str, want: Json, now: datetime) -> Busy | Refused | None:
         """Once more, on the present version: a quota's status changes with every pod."""
-        found, stamp = self._api.find(path), _stamp_of(want)
+        found, stamp = self._api.find(path), stamp_of(want)
         if found is not None and stamp is not None:
             refusal = late(
-                f"{identity(want)} of namespace {want['metadata']['namespace']}", _stamp_of(found), stamp
+                f"{identity(want)} of namespace {want['metadata']['namespace']}", stamp_of(found), stamp
             )
             if refusal is not None:
                 return refusal
@@ -271,10 +269,6 @@ def _read_role(item: Json) -> Item | None:
 
 def _contended(path: str, now: datetime) -> Busy:
     return Busy(now + AGAIN, f"{path} was changed concurrently")
-
-
-def _stamp_of(body: Json) -> Stamp | None:
-    return read_stamp((body["metadata"].get("annotations") or {}).get(OBJECT_STAMP))
 
 
 def _stamped(want: Json, stamp: Stamp) -> Json:

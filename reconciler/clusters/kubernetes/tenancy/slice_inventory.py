@@ -34,9 +34,8 @@ class Claim:
     slice: str
     project: str
     stamp: Stamp | None = None
-    namespaces: Mapping[str, bool] | None = (
-        None  # True: created by us, False: it existed; None: the slice is removed
-    )
+    namespaces: Mapping[str, bool] | None = None
+    """True: created by us, False: it existed. None: the slice is removed."""
     objects: tuple[str, ...] = ()  # Kind/name of the objects that each of its namespaces may have
     leaving: bool = False  # its removal has begun
     uids: Mapping[str, str] = field(default_factory=dict)  # of its namespaces, if known
@@ -98,9 +97,8 @@ class Claims:
         if claim.project != self._project and claim.namespaces is not None:
             return Refused(
                 "SliceTaken",
-                f"slice {claim.slice} of project {claim.project!r} is in this cluster already, and nodes "
-                "are marked with the "
-                "slice's name only; rename one of the two",
+                f"slice {claim.slice} of project {claim.project!r} is in this cluster already, and nodes are "
+                "marked with the slice's name only; rename one of the two",
             )
         held = claim.stamp if claim.project == self._project else None
         return late(f"slice {claim.slice}", held, stamp)

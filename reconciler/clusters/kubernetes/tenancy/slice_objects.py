@@ -101,7 +101,6 @@ def member_id(email: str) -> str:
 
 
 def account_name(email: str) -> str:
-    """The member's ServiceAccount."""
     return MEMBER_ACCOUNT + member_id(email)
 
 
@@ -111,7 +110,6 @@ def secret_name(email: str) -> str:
 
 
 def labels(slice_: str, project: str) -> dict[str, str]:
-    """Labels of every object of a slice."""
     return {MANAGED_BY: MANAGER, NAMESPACE_SLICE: slice_, OWNER: project}
 
 
@@ -209,10 +207,7 @@ def _member(email: str) -> list[Json]:
         _made(ACCOUNT, account, automountServiceAccountToken=False),
         _made(ROLE, name, rules=rules),
         _made(
-            BINDING,
-            name,
-            roleRef={"apiGroup": RBAC, "kind": "Role", "name": name},
-            subjects=[_user(email)],
+            BINDING, name, roleRef={"apiGroup": RBAC, "kind": "Role", "name": name}, subjects=[_user(email)]
         ),
     ]
     return [{**body, "metadata": {**body["metadata"], "annotations": own}} for body in bodies]

@@ -1,6 +1,6 @@
 """Slices in a cluster: created, repaired and removed by inventory; and how they differ from their terms.
 
-Every write first takes the slice's claim (see `claims`), which refuses older stamps, and then changes single
+Every write first takes the slice's claim (`slice_inventory`), which refuses older stamps, and then changes single
 objects, each conditional on the known version. What takes time answers Busy; no slice waits for another. A
 namespace that leaves a slice loses the mark and our objects; when its slice is removed it is deleted only if
 we created it and it is not kept.
@@ -34,7 +34,6 @@ from reconciler.model.cluster_port import Answer, Busy, Difference, Done, Refuse
 
 LEAVING = timedelta(seconds=3)
 """Interval of looking at a namespace that is being deleted."""
-FIRST_SYNC_S = 60.0
 
 Trouble = Busy | Refused
 
@@ -53,34 +52,25 @@ class Slices:
         self._spaces = Spaces(api, project, wake)
         self._claims = Claims(api, namespace, project, wake)
         self._repairs = Repairs(api, project, wake)
-        self._informers: tuple[Informer[Any], ...] = (
-            self._spaces.informer,
-            self._claims.informer,
-            *self._repairs.informers,
-        )
+        own = (self._spaces.informer, self._claims.informer)
+        self.informers: tuple[Informer[Any], ...] = (*own, *self._repairs.informers)
         self._synced = False
         self._found: Mapping[str, tuple[str, ...]] = {}
         self._read: tuple[Mapping[str, Any], ...] = ()  # the inputs of `_found`
 
     def start(self) -> None:
-        """Starts to watch; returns at once."""
-        for informer in self._informers:
+        for informer in self.informers:
             informer.start()
 
     def stop(self) -> None:
-        for informer in self._informers:
+        for informer in self.informers:
             informer.stop()
-
-    @property
-    def informers(self) -> tuple[Informer[Any], ...]:
-        """All its watches."""
-        return self._informers
 
     def _sync(self) -> None:
         if self._synced:
             return
-        for informer in self._informers:
-            informer.wait_synced(FIRST_SYNC_S)
+        for informer in self.informers:
+            informer.wait_synced()
         self._synced = True
 
     # --- what is ---
@@ -92,7 +82,7 @@ class Slices:
     def namespaces(self) -> Mapping[str, tuple[str, ...]]:
         """Slices with their namespaces; empty for one that only has stray objects or an open claim left."""
         self._sync()
-        known = tuple(informer.items() for informer in self._informers)
+        known = tuple(informer.items() for informer in self.informers)
         if len(known) != len(self._read) or any(a is not b for a, b in zip(known, self._read, strict=True)):
             self._found, self._read = self._look(), known
         return self._found
@@ -358,12 +348,8 @@ class Slices:
         for what in sorted({*claim.objects, *ours}):
             self._repairs.drop(namespace, what, claim.slice)
         holder = self._holder(space)
-        is_own = (
-            self._spaces.is_marked(space, claim.slice)
-            if holder is None
-            else self._is_own(holder, claim.slice)
-        )
-        if is_own:
+        is_unclaimed = holder is None and self._spaces.is_marked(space, claim.slice)
+        if is_unclaimed or (holder is not None and self._is_own(holder, claim.slice)):
             self._spaces.unmark(namespace)
 
 

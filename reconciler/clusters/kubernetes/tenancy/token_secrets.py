@@ -5,7 +5,7 @@ token Secret for another member's ServiceAccount it would get that account's tok
 slices' namespaces every Secret with this name prefix is refused unless it is Opaque, has no data, and names
 no account.
 
-The rule exists in Python for our webhook and next to it in CEL for policies (made by `policies`). Held by
+The rule exists in Python for our webhook and next to it in CEL for policies (made by `admission_policies`). Held by
 tests/reconciler/clusters/kubernetes/tenancy/test_token_secrets.py, which compares both, and an API server, on
 the same Secrets.
 """

@@ -12,7 +12,7 @@ from reconciler.gpr_objects.object_files import DOOR, FILED_BY, Author, Edit
 from reconciler.model.evidence import GIT
 from reconciler.settings import Settings
 from reconciler.store.document_cache import DocumentCache
-from reconciler.store.memory_store import MemoryRemote, MemoryStore
+from reconciler.store.memory_store import MemoryStore
 from reconciler.store.store_port import Draft, Person, chain
 from reconciler.trust.machines import signer, signing
 from reconciler.trust.vouchers import on_behalf_of
@@ -21,6 +21,7 @@ from schemas.reading.strict_yaml import load
 from schemas.status.gpr_status import Phase
 from tests.support.asked import BO, KEY, PATH, asked, edit, file_of, status, view
 from tests.support.machinekeys import key
+from tests.support.memory_remote import MemoryRemote
 from tests.support.world import START, at
 
 CI = "system:serviceaccount:vision-train:ci"
