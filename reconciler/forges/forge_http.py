@@ -115,9 +115,9 @@ class Api:
         found = self.get(path, params)
         return None if found is None else Row.of(found, path)
 
-    def the_row(self, path: str, params: Params | None = None) -> Row:
+    def the_row(self, path: str) -> Row:
         """One object that must exist: otherwise Fault `ForgeRefused`."""
-        found = self.row(path, params)
+        found = self.row(path)
         if found is None:
             self._refused("GET", path, Reply(404, httpx.Headers()))
         return found

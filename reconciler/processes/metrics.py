@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
+from functools import partial
 from threading import Lock
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -51,54 +52,43 @@ class Metrics:
         self.registry = CollectorRegistry(auto_describe=True)
         self._fleet = _Fleet(clock)
         self._clock = clock
-        new = self.registry
-        self._duration = Histogram(
-            "egs_cycle_duration_seconds", "Time of one cycle.", ["repo"], buckets=CYCLE_S, registry=new
+        counter, gauge = partial(Counter, registry=self.registry), partial(Gauge, registry=self.registry)
+        histogram = partial(Histogram, registry=self.registry)
+        self._duration = histogram(
+            "egs_cycle_duration_seconds", "Time of one cycle.", ["repo"], buckets=CYCLE_S
         )
-        self._failures = Counter(
-            "egs_cycle_failures", "Cycles that failed, by reason.", ["repo", "reason"], registry=new
-        )
-        self._succeeded = Gauge(
+        self._failures = counter("egs_cycle_failures", "Cycles that failed, by reason.", ["repo", "reason"])
+        self._succeeded = gauge(
             "egs_last_successful_cycle_timestamp_seconds",
             "Time of the last successful cycle with an answer of the repository; initially the process start.",
             ["repo"],
-            registry=new,
         )
-        self._leading = Gauge("egs_leading", "1 while this process leads.", ["repo"], registry=new)
-        self._reachable = Gauge(
-            "egs_repository_reachable", "1 while the repository answers.", ["repo"], registry=new
-        )
-        self._clocks = Gauge(
+        self._leading = gauge("egs_leading", "1 while this process leads.", ["repo"])
+        self._reachable = gauge("egs_repository_reachable", "1 while the repository answers.", ["repo"])
+        self._clocks = gauge(
             "egs_clock_offset_seconds",
             "Another clock minus ours; for a commit or a hand-over, how far ours is behind.",
             ["repo", "clock"],
-            registry=new,
         )
         self._others: dict[str, set[str]] = {}  # clock names, by repository
-        self._pushes = Counter(
-            "egs_pushes", "Commits of the status branch, by outcome.", ["repo", "outcome"], registry=new
+        self._pushes = counter("egs_pushes", "Commits of the status branch, by outcome.", ["repo", "outcome"])
+        self._actions = counter(
+            "egs_actions", "Cluster writes by kind and answer.", ["repo", "action", "answer"]
         )
-        self._actions = Counter(
-            "egs_actions", "Cluster writes by kind and answer.", ["repo", "action", "answer"], registry=new
-        )
-        self._slips = Counter(
-            "egs_slips", "Promises that moved later, by cause.", ["repo", "cause"], registry=new
-        )
-        self._events = Counter("egs_events", "Events reported, by reason.", ["repo", "reason"], registry=new)
-        self._delay = Histogram(
+        self._slips = counter("egs_slips", "Promises that moved later, by cause.", ["repo", "cause"])
+        self._events = counter("egs_events", "Events reported, by reason.", ["repo", "reason"])
+        self._delay = histogram(
             "egs_start_delay_seconds",
             "Time from a committed start to the hand-over of all its nodes.",
             ["repo"],
             buckets=DELAY_S,
-            registry=new,
         )
-        self._carried = Counter(
+        self._carried = counter(
             "egs_notifications",
             "Messages tried, by owner kind of the route and answer.",
             ["repo", "scope", "answer"],
-            registry=new,
         )
-        self._hooks = Counter("egs_hooks", "Webhooks received, by answer.", ["answer"], registry=new)
+        self._hooks = counter("egs_hooks", "Webhooks received, by answer.", ["answer"])
         self.registry.register(self._fleet)
 
     def expect(self, repo: str) -> None:

@@ -34,7 +34,7 @@ TAKE_OVER = "Take over"
 """Summary of a commit that takes a term without a decision."""
 RECOVERY = f"{TAKE_OVER}, and recover what was lost"
 """The same if the branch was lost: its content may be older than what was done."""
-# Foreign commits on top of ours searched for the last term; beyond them, only `at_least` is known.
+# Foreign commits on top of ours that are searched for the last term.
 _LOOK_BACK = 200
 _PUSHES_REMEMBERED = 64  # more than any sensible budget per minute
 
@@ -177,9 +177,8 @@ class BranchWriter:
 
     # -- taking the branch -----------------------------------------------------------------------------------
 
-    def take_over(self, now: datetime, at_least: int = 0) -> Written:
-        """Takes the branch with the next term: above the head's, our last one and `at_least` (one seen
-        elsewhere).
+    def take_over(self, now: datetime) -> Written:
+        """Takes the branch with the next term: above the head's and our last one.
 
         The content stays, or becomes the authentic one; a missing branch starts empty. Reads the list of
         files once. CONFLICT: another writer was faster. Raises Fault `RemoteUnreachable`.
@@ -195,7 +194,7 @@ class BranchWriter:
         self._tip, self._base, self._pending = tip, base, {}
         self._files = self._listing(base)
         self._epoch = (last and last.epoch) or Epoch(now)
-        term = max(self._term, at_least, last.term if last else 0) + 1
+        term = max(self._term, last.term if last else 0) + 1
         work = Work({}, {}, last.intent if last else None, RECOVERY if is_behind else TAKE_OVER)
         written = self._push(self._attempt(work, now, term, reroot=tip is None), now)
         if tip is None and written.outcome is Outcome.REFUSED:

@@ -22,18 +22,8 @@ from reconciler.clusters.kubernetes.api.informer import Informer
 from reconciler.clusters.kubernetes.checks.check_verdicts import Subject
 from reconciler.clusters.kubernetes.checks.node_checks import Checks
 from reconciler.clusters.kubernetes.names import SYSTEM_NAMESPACE
-from reconciler.clusters.kubernetes.nodes.cluster_view import (
-    Known,
-    Looks,
-    PodsOfNodes,
-    by_node,
-    empty_leased,
-    foreign,
-    left_over,
-    managed,
-    owners_of,
-    to_sweep,
-)
+from reconciler.clusters.kubernetes.nodes import cluster_view
+from reconciler.clusters.kubernetes.nodes.cluster_view import Known, Looks, PodsOfNodes
 from reconciler.clusters.kubernetes.nodes.departures import Departures, Sight
 from reconciler.clusters.kubernetes.nodes.node_inventory import (
     Node,
@@ -119,7 +109,9 @@ class KubernetesCluster:
         self._same = datetime.min.replace(tzinfo=UTC)  # when the server last had the version that we know
         self._index: Memo[PodsOfNodes] = Memo()
         self._strays = Strays(spec, self._named)
-        self._scaling = Scaling(api, spec, lambda pool: empty_leased(pool, self._known(), spec, self._named))
+        self._scaling = Scaling(
+            api, spec, lambda pool: cluster_view.empty_leased(pool, self._known(), spec, self._named)
+        )
         sight = Sight(self._marks, self._gpu_pods, lambda: self._begun().features.eviction)
         self._departures = Departures(api, spec, self._writer, sight)
         self._pods.tell_gone(self._departures.gone)
@@ -140,14 +132,14 @@ class KubernetesCluster:
         """For nodes, slices and placement; differences of the cluster as a whole have no slice."""
         known = self._known()
         found = [*self._slices.differences(slices, now)]
-        for node in managed(known, self._spec, self._named):
+        for node in cluster_view.managed(known, self._spec, self._named):
             fields = self._fields.of(node.name, partial(self._differing, node), equal=node)
             if fields:
                 found.append(Difference("", f"Node {node.name}", "changed", ", ".join(fields)))
         self._fields.keep(known.nodes)
         found += [
             Difference("", f"Node {node.name}", "extra", "it has our marks but is in none of our pools")
-            for node in left_over(known, self._spec, self._named)
+            for node in cluster_view.left_over(known, self._spec, self._named)
         ]
         found += [
             Difference(
@@ -159,7 +151,7 @@ class KubernetesCluster:
             Difference("", f"Pod {repair.pod}", "changed", "it was admitted without its slice's toleration")
             for repair in self._begun().placement.unplaced(known.pods, known.slices)
         ]
-        found += self._checks.left_over(to_sweep(known, self._spec, self._named), now)
+        found += self._checks.left_over(cluster_view.to_sweep(known, self._spec, self._named), now)
         return (*found, *self._begun().placement.differences(now, self._closed.of(known)))
 
     def _differing(self, node: Node) -> tuple[str, ...]:
@@ -171,15 +163,15 @@ class KubernetesCluster:
         """Placement works, exactly the pools' nodes have our marks, no pod is where it may not be."""
         known = self._known()
         answer: Answer = answered(lambda: self._begun().placement.ensure(stamp, now, self._closed.of(known)))
-        unlike = [n for n in managed(known, self._spec, self._named) if self._differing(n)]
+        unlike = [n for n in cluster_view.managed(known, self._spec, self._named) if self._differing(n)]
         for node in unlike[:FLEET_WRITES]:
             answer = self._first(answer, self._writer.change(node.name, stamp, lambda _, marks: marks))
-        for node in left_over(known, self._spec, self._named):
+        for node in cluster_view.left_over(known, self._spec, self._named):
             answer = self._first(
                 answer, self._writer.write(node.name, lambda n: _late(n, stamp) or untouched(n))
             )
         mended = answered(lambda: self._begun().placement.repair(known.pods, known.slices))
-        to_end = to_sweep(known, self._spec, self._named)
+        to_end = cluster_view.to_sweep(known, self._spec, self._named)
         swept = answered(lambda: self._checks.sweep(to_end, stamp, now))
         for refusal in (mended, swept):
             answer = self._first(answer, refusal or Done())
@@ -237,7 +229,7 @@ class KubernetesCluster:
     def add(self, node: str, lease: LeaseRef, stamp: Stamp, now: datetime) -> Answer:
         """From now on the slice's waiting GPU pods can run on it."""
         known = self._known()
-        owners = owners_of(known.slices)
+        owners = cluster_view.owners_of(known.slices)
         pods = self._gpu_pods(node)
 
         def decide(found: Node, marks: Marks) -> Marks | Refused:
@@ -246,7 +238,7 @@ class KubernetesCluster:
                 return Refused("NodeHeld", f"node {node} serves {held.request}")
             if held is None and not found.ready:
                 return Refused("NodeNotReady", f"node {node} is not Ready")
-            strangers = foreign(pods, owners, lease.slice)
+            strangers = cluster_view.foreign(pods, owners, lease.slice)
             if held is None and strangers:
                 return Refused("NodeInUse", f"GPUs of node {node} are used by {', '.join(strangers[:3])}")
             return replace(marks, lease=lease, exit_by=None)
@@ -344,8 +336,10 @@ class KubernetesCluster:
         return self._pods_by_node(self._known()).get(node, ())
 
     def _pods_by_node(self, known: Known) -> PodsOfNodes:
-        owners = owners_of(known.slices)
-        return self._index.of("", partial(by_node, known.pods, owners), same=(known.pods,), equal=owners)
+        owners = cluster_view.owners_of(known.slices)
+        return self._index.of(
+            "", partial(cluster_view.by_node, known.pods, owners), same=(known.pods,), equal=owners
+        )
 
 
 def _late(node: Node, stamp: Stamp) -> Refused | None:

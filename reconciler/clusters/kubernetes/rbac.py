@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reconciler.clusters.kubernetes.admission.object_authors import GUARD
+from reconciler.clusters.kubernetes.admission.object_shapes import KINDS
 from reconciler.clusters.kubernetes.admission.webhook_certificates import SECRET
 from schemas.export.crds import GROUP, PLURAL
 
@@ -22,26 +23,18 @@ class Rule:
 
 
 _RBAC = "rbac.authorization.k8s.io"
-_OWNED = ("get", "list", "watch", "create", "patch", "delete")
+_ADMISSION = "admissionregistration.k8s.io"
+_READ = ("get", "list", "watch")
+_OWNED = (*_READ, "create", "patch", "delete")
 
 RULES: tuple[Rule, ...] = (
     # Nodes change hands, and GPU pods leave them.
-    Rule(
-        "",
-        "nodes",
-        ("get", "list", "watch", "patch"),
-        "the slice a node serves: label, taint, annotations and cordon",
-    ),
+    Rule("", "nodes", (*_READ, "patch"), "the slice a node serves: label, taint, annotations and cordon"),
     Rule("", "pods", ("list", "watch"), "which pods use GPUs, and where"),
     Rule("", "pods/eviction", ("create",), "evict GPU pods, within disruption budgets"),
     Rule("", "pods", ("delete",), "delete GPU pods that are still there at the strict end"),
     # Slices: namespaces, network policies, quota, rights. No Secrets or tokens: those are the members' own.
-    Rule(
-        "",
-        "namespaces",
-        ("get", "list", "watch", "create", "patch", "delete"),
-        "slices' namespaces, created or adopted",
-    ),
+    Rule("", "namespaces", _OWNED, "slices' namespaces, created or adopted"),
     Rule("networking.k8s.io", "networkpolicies", (*_OWNED, "update"), "network isolation between slices"),
     Rule("", "resourcequotas", _OWNED, "a slice's GPU limit"),
     Rule("", "serviceaccounts", _OWNED, "one per member; deleting it ends all the member's tokens"),
@@ -63,7 +56,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "",
         "configmaps",
-        ("get", "list", "watch", "create", "update"),
+        (*_READ, "create", "update"),
         "what was created for each slice, with its stamp; which nodes our webhook closes",
         system=True,
     ),
@@ -72,7 +65,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "batch",
         "jobs",
-        ("get", "list", "watch", "create", "delete"),
+        (*_READ, "create", "delete"),
         "checks of a node before a start, between running nodes, after an end",
         system=True,
     ),
@@ -89,26 +82,16 @@ RULES: tuple[Rule, ...] = (
     # Placement: what makes the API server judge pods of slices, and pods that were admitted unjudged.
     *(
         Rule(
-            "admissionregistration.k8s.io",
-            resource,
-            ("get", "list", "watch", "create", "update", "delete"),
-            "restrict slices' pods to their nodes",
+            _ADMISSION, plural, (*_READ, "create", "update", "delete"), "restrict slices' pods to their nodes"
         )
-        for resource in (
-            "mutatingadmissionpolicies",
-            "mutatingadmissionpolicybindings",
-            "validatingadmissionpolicies",
-            "validatingadmissionpolicybindings",
-            "mutatingwebhookconfigurations",
-            "validatingwebhookconfigurations",
-        )
+        for plural in KINDS.values()
     ),
     Rule("", "secrets", ("get",), "the webhook's certificate authority", names=(SECRET,), system=True),
     Rule("", "pods", ("patch",), "add the toleration to GPU pods admitted while the webhook was down"),
 )
 
 ADMISSION_RULES: tuple[Rule, ...] = (
-    Rule("", "namespaces", ("get", "list", "watch"), "which slice a namespace belongs to"),
+    Rule("", "namespaces", _READ, "which slice a namespace belongs to"),
     Rule(
         "",
         "configmaps",
@@ -122,22 +105,13 @@ ADMISSION_RULES: tuple[Rule, ...] = (
 """For the admission webhook, which has an account of its own."""
 
 DOOR_RULES: tuple[Rule, ...] = (
-    Rule(GROUP, PLURAL, ("get", "list", "watch"), "read requests, and confirm deletions"),
+    Rule(GROUP, PLURAL, _READ, "read requests, and confirm deletions"),
     Rule(GROUP, f"{PLURAL}/status", ("patch",), "write a request's status"),
     Rule("", "namespaces", ("list", "watch"), "which slice a namespace belongs to"),
     *(
-        Rule(
-            "admissionregistration.k8s.io",
-            resource,
-            ("get",),
-            "check that authors cannot be forged",
-            names=(GUARD,),
-        )
-        for resource in (
-            "mutatingadmissionpolicies",
-            "mutatingadmissionpolicybindings",
-            "mutatingwebhookconfigurations",
-        )
+        Rule(_ADMISSION, plural, ("get",), "check that authors cannot be forged", names=(GUARD,))
+        for plural in KINDS.values()
+        if plural.startswith("mutating")
     ),
 )
 """For the door of custom resources (`egs-reconciler door`), which has an account of its own."""

@@ -17,24 +17,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
+from reconciler.clusters.simulated import simulated_writes
 from reconciler.clusters.simulated.gpu_readings import as_data, readings_of
 from reconciler.clusters.simulated.growing_pools import fleet_at, scaled, sizes_of
 from reconciler.clusters.simulated.scripted_faults import Scripted, api_failure, dead_nodes
 from reconciler.clusters.simulated.simulated_workloads import advance, settle
-from reconciler.clusters.simulated.simulated_world import Job, Pace, Workload, World, fleet_of, view_of
-from reconciler.clusters.simulated.simulated_writes import (
-    WriteTarget,
-    added,
-    announced,
-    checked,
-    differing,
-    evicted,
-    isolated,
-    removed,
-    slice_ensured,
-    slice_removed,
-    submitted,
-)
+from reconciler.clusters.simulated.simulated_world import Job, Workload, World, fleet_of, view_of
+from reconciler.clusters.simulated.simulated_writes import WriteTarget
 from reconciler.clusters.simulated.state_file import StateFile
 from reconciler.model.cluster_port import (
     Answer,
@@ -67,11 +56,9 @@ class EmbeddedCluster:
         spec: ClusterSpec,
         state: Path | None = None,
         faults: Iterable[Scripted] = (),
-        pace: Pace = Pace(),  # noqa: B008 - frozen
     ) -> None:
         self._name = name
         self._fleet = fleet_of(name, spec)
-        self._pace = pace
         self._state = StateFile(state)
         if faults := tuple(faults):
             self.inject(*faults)
@@ -82,7 +69,7 @@ class EmbeddedCluster:
 
     def differences(self, slices: tuple[SliceTerms, ...], now: datetime) -> tuple[Difference, ...]:
         """A slice is only its namespaces here, so only they can be missing or surplus."""
-        return self._call(now, False, lambda s: (s.world, differing(s, slices)))
+        return self._call(now, False, lambda s: (s.world, simulated_writes.differing(s, slices)))
 
     def ensure_fleet(self, stamp: Stamp, now: datetime) -> Answer:  # noqa: ARG002 - the port has it
         """Only slices can differ here."""
@@ -90,37 +77,37 @@ class EmbeddedCluster:
 
     def ensure_slice(self, terms: SliceTerms, stamp: Stamp, now: datetime) -> Answer:
         """Exactly these namespaces belong to the slice."""
-        return self._call(now, True, lambda s: slice_ensured(s, terms, stamp))
+        return self._call(now, True, lambda s: simulated_writes.slice_ensured(s, terms, stamp))
 
     def remove_slice(self, slice_: str, stamp: Stamp, now: datetime) -> Answer:
         """Refused (`SliceHoldsNodes`) while a node serves it."""
-        return self._call(now, True, lambda s: slice_removed(s, slice_, stamp))
+        return self._call(now, True, lambda s: simulated_writes.slice_removed(s, slice_, stamp))
 
     def check(
         self, node: str, stage: Stage, lease: LeaseRef, stamp: Stamp, now: datetime
     ) -> Busy | Refused | tuple[CheckResult, ...]:
-        """Takes `Pace.check`; the results are those of the instant at which the checks ended."""
-        return self._call(now, True, lambda s: checked(s, node, stage, lease, stamp))
+        """Takes `CHECK`; the results are those of the instant at which the checks ended."""
+        return self._call(now, True, lambda s: simulated_writes.checked(s, node, stage, lease, stamp))
 
     def add(self, node: str, lease: LeaseRef, stamp: Stamp, now: datetime) -> Answer:
         """The slice's waiting GPU workloads start at once."""
-        return self._call(now, True, lambda s: added(s, node, lease, stamp))
+        return self._call(now, True, lambda s: simulated_writes.added(s, node, lease, stamp))
 
     def evict(self, node: str, uid: str, by: datetime, stamp: Stamp, now: datetime) -> Answer:
         """Workloads run until `by`; a `by` in the past is now."""
-        return self._call(now, True, lambda s: evicted(s, node, uid, by, stamp))
+        return self._call(now, True, lambda s: simulated_writes.evicted(s, node, uid, by, stamp))
 
     def remove(self, node: str, uid: str, stamp: Stamp, now: datetime) -> Answer:
-        """Takes `Pace.drain` with GPU workloads, no time without."""
-        return self._call(now, True, lambda s: removed(s, node, uid, stamp))
+        """Takes `DRAIN` with GPU workloads, no time without."""
+        return self._call(now, True, lambda s: simulated_writes.removed(s, node, uid, stamp))
 
     def isolate(self, node: str, reason: str, stamp: Stamp, now: datetime) -> Answer:
         """Running workloads continue."""
-        return self._call(now, True, lambda s: isolated(s, node, reason, stamp))
+        return self._call(now, True, lambda s: simulated_writes.isolated(s, node, reason, stamp))
 
     def restore(self, node: str, stamp: Stamp, now: datetime) -> Answer:
         """Waiting GPU workloads may use the node again."""
-        return self._call(now, True, lambda s: isolated(s, node, None, stamp))
+        return self._call(now, True, lambda s: simulated_writes.isolated(s, node, None, stamp))
 
     def scale(self, pool: str, count: int, leaving: tuple[str, ...], stamp: Stamp, now: datetime) -> Answer:
         """New nodes arrive after the pool's `scaleUp`; nodes are removed at once."""
@@ -128,7 +115,7 @@ class EmbeddedCluster:
 
     def announce(self, notes: tuple[Note, ...], now: datetime) -> None:
         """Kept in the state, where `notes` finds them."""
-        self._call(now, True, lambda s: (announced(s, notes), None))
+        self._call(now, True, lambda s: (simulated_writes.announced(s, notes), None))
 
     def close(self) -> None:
         """Does nothing: no resources are held between calls."""
@@ -155,7 +142,9 @@ class EmbeddedCluster:
         """A person starts a workload; its namespace must belong to a slice and its name be free there."""
         with self._state.locked() as world:
             at = advance(world, fleet_at(self._fleet, world, now), now)
-            after = submitted(self._state_at(at, now), Workload(job, _owner(at, job), since=now))
+            after = simulated_writes.submitted(
+                self._state_at(at, now), Workload(job, _owner(at, job), since=now)
+            )
             self._state.save(self._settled(after, now))
 
     def withdraw(self, namespace: str, name: str, now: datetime) -> None:
@@ -194,7 +183,7 @@ class EmbeddedCluster:
         return replace(view_of(s.world, s.fleet, now), sizes=sizes_of(self._fleet, s.world))
 
     def _state_at(self, world: World, now: datetime) -> WriteTarget:
-        return WriteTarget(world, fleet_at(self._fleet, world, now), now, self._pace)
+        return WriteTarget(world, fleet_at(self._fleet, world, now), now)
 
     def _settled(self, world: World, now: datetime) -> World:
         """A change has its time: earlier events must not be processed again."""

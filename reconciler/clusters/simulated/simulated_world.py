@@ -43,15 +43,6 @@ NOTES_KEPT = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
-    """Durations in simulated time."""
-
-    check: timedelta = timedelta(seconds=30)  # well below the shortest useful `prepare`
-    fresh: timedelta = timedelta(minutes=15)  # older results say too little about a node
-    drain: timedelta = timedelta(seconds=20)  # Kubernetes gives a pod 30 s to end; most need less
-
-
-@dataclass(frozen=True, slots=True)
 class CheckRun:
     """One stage of checks for one lease; `results` once finished."""
 

@@ -17,7 +17,6 @@ from reconciler.clusters.simulated.simulated_world import (
     CheckRun,
     Fleet,
     Held,
-    Pace,
     SliceState,
     Workload,
     World,
@@ -38,6 +37,13 @@ from reconciler.model.cluster_port import (
     Stamp,
 )
 
+CHECK = timedelta(seconds=30)
+"""Duration of checks; well below the shortest useful `prepare`."""
+FRESH = timedelta(minutes=15)
+"""Older results say too little about a node."""
+DRAIN = timedelta(seconds=20)
+"""Kubernetes gives a pod 30 s to end; most need less."""
+
 Changed = tuple[World, Answer]
 
 
@@ -48,7 +54,6 @@ class WriteTarget:
     world: World
     fleet: Fleet
     now: datetime
-    pace: Pace
 
     def refused(self, reason: str, message: str) -> Changed:
         return self.world, Refused(reason, message)
@@ -97,7 +102,7 @@ def removed(s: WriteTarget, node: str, uid: str, stamp: Stamp) -> Changed:
 
 def _draining(s: WriteTarget, node: str, held: Held) -> Held:
     """At once if no GPU is in use, else after the drain time; never later than announced."""
-    until = s.now + s.pace.drain if busy_gpus(s.world, node) else s.now
+    until = s.now + DRAIN if busy_gpus(s.world, node) else s.now
     return replace(held, drain_until=min(until, held.drain_until or until))
 
 
@@ -169,12 +174,12 @@ def checked(
     if (late := stale(f"node {node}", held.stamp, stamp)) is not None:
         return s.world, late
     run = held.checks.get(stage)
-    if run is None or run.lease.uid != lease.uid or s.now >= run.begun + s.pace.check + _fresh(s, stage):
+    if run is None or run.lease.uid != lease.uid or s.now >= run.begun + CHECK + _fresh(s, stage):
         run = CheckRun(lease, s.now)
     if run.results is not None:
         return s.world, run.results
     begun = s.world.with_node(node, replace(held, checks={**held.checks, stage: run}))
-    until = run.begun + s.pace.check
+    until = run.begun + CHECK
     if s.now < until:
         return begun, Busy(until, f"{stage} checks of node {node} run")
     after = finished(begun, s.fleet, node, stage, until)
@@ -184,7 +189,7 @@ def checked(
 def _fresh(s: WriteTarget, stage: Stage) -> timedelta:
     """How long results count; those of a running lease are measured again in every interval."""
     every = s.fleet.spec.checks.latency_interval
-    return s.pace.fresh if stage != "run" or every is None else every
+    return FRESH if stage != "run" or every is None else every
 
 
 def submitted(s: WriteTarget, workload: Workload) -> World:

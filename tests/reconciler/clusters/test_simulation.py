@@ -15,7 +15,8 @@ from reconciler.clusters.simulated.scripted_faults import (
     NodeCordoned,
     NodeDies,
 )
-from reconciler.clusters.simulated.simulated_world import Job, Pace
+from reconciler.clusters.simulated.simulated_world import Job
+from reconciler.clusters.simulated.simulated_writes import CHECK, DRAIN
 from reconciler.model.cluster_port import Busy, Done, LeaseRef, SliceTerms, Stamp
 from schemas.documents.cluster import Access, ClusterSpec
 from schemas.errors import Fault, UserError
@@ -187,7 +188,7 @@ def test_a_drain_is_bounded_and_needs_no_time_on_an_idle_node():
     c = cluster(leased=(A, B))
     c.submit(job("train"), NOW)
     assert c.remove(B, LEASE.uid, STAMP, NOW) == Done()
-    assert c.remove(A, LEASE.uid, STAMP, NOW) == Busy(NOW + Pace().drain, "node h100-1 is draining")
+    assert c.remove(A, LEASE.uid, STAMP, NOW) == Busy(NOW + DRAIN, "node h100-1 is draining")
 
 
 def test_removal_does_not_wait_for_a_notice_that_ends_later():
@@ -195,7 +196,7 @@ def test_removal_does_not_wait_for_a_notice_that_ends_later():
     c = cluster()
     c.submit(job("train"), NOW)
     c.evict(A, LEASE.uid, NOW + HOUR, STAMP, NOW)
-    assert c.remove(A, LEASE.uid, STAMP, NOW) == Busy(NOW + Pace().drain, "node h100-1 is draining")
+    assert c.remove(A, LEASE.uid, STAMP, NOW) == Busy(NOW + DRAIN, "node h100-1 is draining")
 
 
 def test_workloads_of_a_hanging_drain_keep_their_gpus():
@@ -234,7 +235,7 @@ def test_checks_that_nobody_asked_about_for_long_begin_anew():
     c = cluster(leased=())
     c.check(A, "pre", LEASE, STAMP, NOW)
     assert c.check(A, "pre", LEASE, STAMP, NOW + HOUR) == Busy(
-        NOW + HOUR + Pace().check, "pre checks of node h100-1 run"
+        NOW + HOUR + CHECK, "pre checks of node h100-1 run"
     )
 
 

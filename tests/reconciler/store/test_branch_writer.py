@@ -73,12 +73,6 @@ def test_the_first_commit_of_a_life_takes_the_next_term(store, remote_memory):
     assert contents(store) == {"a": b"1"}
 
 
-def test_a_take_over_goes_above_a_term_seen_elsewhere(store):
-    made = writer(store)
-    made.take_over(NOW, at_least=41)
-    assert made.term == 42 == stamp_of(store).term
-
-
 def test_the_writer_before_is_fenced_and_may_come_back(store, remote_memory):
     old = leading(store)
     new = leading(MemoryStore(remote_memory), "w-2")

@@ -25,26 +25,17 @@ log = logging.getLogger(__name__)
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
 LONGEST_LEASE_S = 300
 """Whatever a Lease says, it is respected no longer than this without a change."""
+LEASE_S = 10
+"""A Lease not renewed for this long may be taken."""
+RENEW_S = 7.0
+"""A holder that could not renew for this long stops leading; well below `LEASE_S`."""
+RETRY_S = 1.5
+"""Between two polls, and between two renewals.
+
+A follower takes over at most `RETRY_S` + `LEASE_S` after the last renewal, and a renewal is at most `RETRY_S`
+older than a crash: 13 s, which leaves the rest of 15 s to the first cycle.
+"""
 JOIN_S = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """The timing of an election, in seconds.
-
-    A follower takes over at most `retry` + `lease` after the last renewal, and a renewal is at most `retry`
-    older than a crash: 13 s at the defaults, which leaves the rest of 15 s to the first cycle.
-    """
-
-    lease_s: int = 10
-    """A Lease not renewed for this long may be taken."""
-    renew_s: float = 7.0
-    """A holder that could not renew for this long stops leading; well below `lease_s`."""
-    retry_s: float = 1.5
-    """Between two polls, and between two renewals."""
-
-
-TIMING = Timing()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +91,12 @@ class Election:
         name: str,
         identity: str,
         *,
-        timing: Timing = TIMING,
         turned: Callable[[], None] = lambda: None,
         clock: Clock | None = None,
         monotonic: Callable[[], float] = monotonic_s,
     ) -> None:
         self._api, self._base, self._name = api, LEASES.format(namespace), name
-        self._me, self._timing, self.turned = identity, timing, turned
+        self._me, self.turned = identity, turned
         self._clock, self._monotonic = clock or SystemClock(), monotonic
         self._seen: Held | None = None
         self._meta: Json = {"name": name}  # the Lease's metadata as read: foreign parts stay
@@ -171,8 +161,8 @@ class Election:
         """Until the next poll, or until another's Lease expires."""
         step = decided(self._seen, self._me, self._monotonic(), self._seen_s)
         if isinstance(step, Follow):
-            return max(0.0, min(self._timing.retry_s, step.until_s - self._monotonic()))
-        return self._timing.retry_s
+            return max(0.0, min(RETRY_S, step.until_s - self._monotonic()))
+        return RETRY_S
 
     def _run(self) -> None:
         while not self._ended.is_set():
@@ -189,13 +179,13 @@ class Election:
             return
         changes = 0 if seen is None else seen.transitions + isinstance(step, Acquire)
         try:
-            self._write(Held(self._me, self._timing.lease_s, self._now(), changes))
+            self._write(Held(self._me, LEASE_S, self._now(), changes))
         except Rejected as no:
             if no.status != 409:  # otherwise another controller was faster, which the next poll shows
                 raise
             self._until_s = None
         else:
-            self._until_s = asked_s + self._timing.renew_s
+            self._until_s = asked_s + RENEW_S
 
     def _observe(self, lease: Json | None) -> None:
         found = None if lease is None else _held(lease)
@@ -226,7 +216,7 @@ def _held(lease: Json) -> Held:
     spec = lease.get("spec") or {}
     return Held(
         holder=str(spec.get("holderIdentity") or ""),
-        lease_s=int(spec.get("leaseDurationSeconds") or TIMING.lease_s),
+        lease_s=int(spec.get("leaseDurationSeconds") or LEASE_S),
         renewed=str(spec.get("renewTime") or ""),
         transitions=int(spec.get("leaseTransitions") or 0),
     )
