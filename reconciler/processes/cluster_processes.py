@@ -18,6 +18,7 @@ import typer
 from reconciler.clock import SystemClock
 from reconciler.clusters.kubernetes.names import SYSTEM_NAMESPACE
 from reconciler.credentials import from_environment
+from reconciler.processes.kubeconfig_option import by_option
 from reconciler.processes.process_options import DEFAULT_STATE, Repo, State, grouped
 from reconciler.settings import Settings
 from reconciler.trust.trust_options import TrustOptions, option
@@ -53,7 +54,6 @@ def door(
 ) -> None:
     """Turns GPR objects of a cluster into commits and shows their requests' status, until SIGTERM or Ctrl-C."""
     ended = _until_told()
-    from reconciler.clusters.kubernetes.api.connection import by_option
     from reconciler.gpr_objects.door import DoorSettings, run_door
 
     api = by_option(cluster, kubeconfig, "--kubeconfig")
@@ -87,7 +87,6 @@ def admission(
     """Answers API servers about pods of slices and authors of GPR objects, until SIGTERM or Ctrl-C."""
     ended = _until_told()
     from reconciler.clusters.kubernetes.admission.webhook import AdmissionService
-    from reconciler.clusters.kubernetes.api.connection import by_option
 
     api = by_option(HERE, kubeconfig, "--kubeconfig")
     service = AdmissionService(api, namespace, listen, SystemClock(), host)

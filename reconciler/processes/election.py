@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from reconciler.processes.kubeconfig_option import by_option
 from schemas.errors import UserError
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ def candidate(place: str, kubeconfig: Path | None) -> Election | None:
     if found is None:
         raise UserError(f"--elect {place}: give NAMESPACE/NAME of a Lease", "WrongUse")
     # Importing the client takes half a second: only done for an election.
-    from reconciler.clusters.kubernetes.api.connection import by_option
     from reconciler.clusters.kubernetes.api.lease_election import Election
 
     api = by_option(ELECTION, kubeconfig, "--elect-kubeconfig")

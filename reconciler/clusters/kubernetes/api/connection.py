@@ -89,19 +89,6 @@ def from_secret(
     return from_text(cluster, base64.b64decode(data).decode(), context, rate)
 
 
-def by_option(cluster: str, kubeconfig: Path | None, option: str) -> Api:
-    """By the kubeconfig that was given with an option of a command; without one, the process' own cluster."""
-    try:
-        if kubeconfig is None:
-            return in_cluster(cluster)
-        return from_text(cluster, kubeconfig.read_text(encoding="utf-8"))
-    except (UserError, OSError, ValueError) as error:
-        text = f"{option} {kubeconfig} cannot be used ({type(error).__name__}); try it with kubectl"
-        if kubeconfig is None:
-            text = f"this process does not run inside a cluster; give {option} FILE"
-        raise UserError(text, "ClusterAccessMissing") from error
-
-
 def from_text(cluster: str, text: str, context: str | None = None, rate: Rate = DEFAULT_RATE) -> Api:
     """From the text of a kubeconfig; errors never contain any of it."""
     from kubernetes import client, config  # takes half a second: imported only if there is a cluster
