@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 
 import jsonschema
 import pytest
 
-from portal.http.app import create_app
 from portal.http.error_keys import KEYS, STATUS
 from portal.openapi.document import API
 from tests.portal.test_error_keys import ELSEWHERE, ROOT, keys_in
+from tests.support.portal import openapi_document
 
-DOCUMENT: dict[str, Any] = create_app(cast(Any, None)).openapi()
+DOCUMENT: dict[str, Any] = openapi_document()
 OPERATIONS = {
     f"{method} {path}": operation
     for path, methods in DOCUMENT["paths"].items()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import schemathesis
@@ -24,8 +24,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from portal.http.app import create_app
-from tests.support.portal import KEYS, Site
+from tests.support.portal import KEYS, Site, openapi_document
 from tests.support.profile import examples
 from tests.support.world import gpr
 
@@ -38,7 +37,7 @@ CHECKS = (
     response_headers_conformance,
     response_schema_conformance,
 )
-DOCUMENT: dict[str, Any] = create_app(cast(Any, None)).openapi()
+DOCUMENT: dict[str, Any] = openapi_document()
 OPERATIONS = [
     pytest.param(path, method, id=f"{method} {path}")
     for path, methods in DOCUMENT["paths"].items()

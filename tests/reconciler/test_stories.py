@@ -33,11 +33,15 @@ from tests.support.laws import Laws
 from tests.support.profile import PROFILE, drawn
 from tests.support.world import START, World, at, gpr_path
 
-FILES = sorted((Path(__file__).parents[1] / "cases" / "reconciler").glob("*.yaml"))
+TOLD = {
+    file.stem: yaml.load(file.read_bytes(), yaml.CSafeLoader)
+    for file in sorted((Path(__file__).parents[1] / "cases" / "reconciler").glob("*.yaml"))
+}
+"""The stories of each file."""
 STORIES = [
     pytest.param(story, id=story["story"])
-    for file in FILES
-    for story in yaml.safe_load(file.read_text())
+    for stories in TOLD.values()
+    for story in stories
     if PROFILE != "quick" or drawn(story["story"], 4)
 ]
 
@@ -59,7 +63,7 @@ class Play:
         self.world = World(
             files,
             adopt=given.get("adopt", True),
-            **{"poll": at(1) - START} | settings | given.get("settings", {}),
+            **{"poll": at(15) - START} | settings | given.get("settings", {}),
         )
         self.do_fleet(given.get("fleets", {}))
         self.laws = Laws(self.world)

@@ -29,7 +29,7 @@ from tests.scheduler.play import BENIGN, HARMFUL, happen
 from tests.scheduler.worlds import EAST, OUT, WEST, lease, pool, promised_worlds, request, world, worlds
 from tests.support.profile import law
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("kernel")]  # compiled by one process
 
 ROOT = Path(__file__).parents[2]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +14,8 @@ from scheduler.kernel import timeline
 from scheduler.kernel.compilation import entry
 from scheduler.kernel.timeline import FOREVER, NEVER, Lines, lines
 from tests.support.profile import law
+
+pytestmark = pytest.mark.xdist_group("kernel")  # compiled by one process
 
 
 def from_python(part: Any) -> Any:

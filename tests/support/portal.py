@@ -17,14 +17,16 @@ import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import uvicorn
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from portal.compose import portal
+from portal.http.app import create_app
 from portal.http.rate_limits import Rate, Rates
 from portal.identity.callers import Caller
 from portal.identity.key_lookup import caller_by_key
@@ -42,6 +44,12 @@ from tests.support.world import START, cluster, gpr, gpr_path, project, slice_
 HEAD = {"apiVersion": "egs.dev/v1alpha1"}
 GENEROUS = Rates(*(Rate(10**6, 10**6) for _ in range(4)))
 """Simulated time fills no buckets while it stands still."""
+
+
+@cache
+def openapi_document() -> dict[str, Any]:
+    """The portal's OpenAPI document; making it takes seconds."""
+    return create_app(cast("Any", None)).openapi()
 
 
 def key_text(name: str) -> str:

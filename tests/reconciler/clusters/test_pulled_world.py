@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from reconciler.clusters.pulled_cluster import branch_of
 from reconciler.clusters.simulated import simulated_writes
@@ -43,11 +41,10 @@ ALWAYS = ("while the repository is down", "a start that passed while the control
 
 def stories() -> list[Any]:
     """Every story of clusters, and as many of the others as there is time for."""
-    folder = Path(__file__).parents[2] / "cases" / "reconciler"
     found = []
-    for file in sorted(folder.glob("*.yaml")):
-        for story in yaml.safe_load(file.read_text()):
-            chosen = file.stem == "clusters" or story["story"].startswith(ALWAYS) or drawn(story["story"], 6)
+    for about, told in test_stories.TOLD.items():
+        for story in told:
+            chosen = about == "clusters" or story["story"].startswith(ALWAYS) or drawn(story["story"], 6)
             if chosen and story["story"] not in OTHERWISE:
                 found.append(pytest.param(story, id=story["story"]))
     return found
@@ -106,7 +103,7 @@ def test_an_applier_killed_at_any_write_loses_and_doubles_nothing():
 def pulled(**spec: object) -> PulledWorld:
     """One request for 20 minutes from minute 2 on, in a pulled cluster."""
     files = {"clusters/east.yaml": cluster(access={"pull": True}, **spec)}
-    return PulledWorld({**files, gpr_path("a/x"): gpr("a", "x", duration="20m")})
+    return PulledWorld({**files, gpr_path("a/x"): gpr("a", "x", duration="20m")}, poll=MINUTE)
 
 
 def held(world: PulledWorld) -> list[str]:
