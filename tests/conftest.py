@@ -8,7 +8,7 @@ import pytest
 
 from tests.support import profile
 from tests.support.budget import Budget
-from tests.support.kube import NEW, WHY_NEW, Plane, control_plane
+from tests.support.kube import NEW, ON_NEW, ON_OLD, WHY_NEW, Plane, control_plane
 
 profile.load()
 
@@ -27,9 +27,11 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """All tests of one control plane in one process (`--dist loadgroup`): the others start none."""
     for item in items:
-        for fixture in ("plane", "new_plane"):
-            if fixture in getattr(item, "fixturenames", ()):
-                item.add_marker(pytest.mark.xdist_group(fixture))
+        names = getattr(item, "fixturenames", ())
+        if "plane" in names:
+            item.add_marker(ON_OLD)
+        if "new_plane" in names:
+            item.add_marker(ON_NEW)
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from reconciler.clusters.simulated.embedded import EmbeddedCluster
 from reconciler.model.cluster_port import ClusterDriver, Done, LeaseRef, Refused, SliceTerms, Stamp
 from schemas.documents.cluster import Admission, ClusterSpec
 from tests.reconciler.clusters.rig import FIRST, NOW
-from tests.support.kube import Plane
+from tests.support.kube import ON_OLD, Plane
 
 POOL: dict[str, Any] = {"name": "h100", "gpuShape": "H100-80GB", "gpusPerNode": 8, "memoryPerGpu": 80}
 ELASTIC = {"min": 1, "max": 4, "scaleUp": "10m"}
@@ -71,7 +71,7 @@ class KubernetesRig:
         return int(self._api.get(path)["spec"]["replicas"])
 
 
-@pytest.fixture(params=["embedded", "kubernetes"])
+@pytest.fixture(params=["embedded", pytest.param("kubernetes", marks=ON_OLD)])
 def rig(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Rig]:
     made: Rig = (
         EmbeddedRig(tmp_path)

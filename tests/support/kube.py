@@ -32,6 +32,8 @@ T = TypeVar("T")
 WHY = "needs a Kubernetes control plane: set EGS_TEST_KUBE (a script that starts one) or EGS_TEST_KUBECONFIG"
 NEW = "EGS_TEST_KUBE_NEW"
 WHY_NEW = f"needs a control plane of 1.36 or newer: set {NEW} to tests/support/controlplane/kube, after `kube build`"
+ON_OLD, ON_NEW = pytest.mark.xdist_group("plane"), pytest.mark.xdist_group("new_plane")
+"""Marks of parameters that need one; `tests/conftest.py` marks the tests whose fixtures say it."""
 FAST = Rate(qps=2000, burst=4000)
 KEPT = {"default", "kube-system", "kube-public", "kube-node-lease"}
 UP_S = 90

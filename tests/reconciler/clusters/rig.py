@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol, cast
 
+import pytest
+
 from reconciler.clusters.kubernetes.api.api_client import Api, Json
 from reconciler.clusters.kubernetes.api.informer import key_of
 from reconciler.clusters.kubernetes.driver import KubernetesCluster
@@ -19,7 +21,7 @@ from reconciler.clusters.simulated.scripted_faults import ApiFails, DrainHangs, 
 from reconciler.clusters.simulated.simulated_world import Job
 from reconciler.model.cluster_port import ClusterDriver, Stamp
 from schemas.documents.cluster import Admission, ClusterSpec, Exit, ProductShape
-from tests.support.kube import Plane, cpu_node, gpu_node
+from tests.support.kube import ON_OLD, Plane, cpu_node, gpu_node
 from tests.support.kubelet import Kubelets
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
@@ -227,7 +229,7 @@ def stateful(name: str, namespace: str, gpus: int, replicas: int = 1, **spec: ob
     }
 
 
-RIGS = ("embedded", "kubernetes")
+RIGS = ("embedded", pytest.param("kubernetes", marks=ON_OLD))
 
 
 def open_rig(name: str, folder: Path, plane: Callable[[], Plane]) -> Rig:

@@ -41,7 +41,7 @@ from tests.reconciler.clusters.kubernetes.judging import (
     verdict,
     without_patches,
 )
-from tests.support.kube import eventually, gpu_node
+from tests.support.kube import ON_NEW, ON_OLD, eventually, gpu_node
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,10 @@ LATER = [
     and "serviceAccountName" not in change.values[0].before["spec"]
 ]
 """Without pods that only were there before the namespace became a slice's: a server would not make them."""
-SERVERS = [pytest.param("module_plane", id="1.20"), pytest.param("module_new", id="1.36")]
+SERVERS = [
+    pytest.param("module_plane", id="1.20", marks=ON_OLD),
+    pytest.param("module_new", id="1.36", marks=ON_NEW),
+]
 
 
 @pytest.mark.parametrize("server", SERVERS)

@@ -18,7 +18,7 @@ from reconciler.clusters.kubernetes.tenancy.token_secrets import CONCERNS, REFUS
 from schemas.documents.cluster import Admission
 from tests.reconciler.clusters.kubernetes.judging import judged, without_patches
 from tests.reconciler.clusters.kubernetes.tenants import BO, CY, as_user, ensured, opened, terms
-from tests.support.kube import Plane, eventually
+from tests.support.kube import ON_NEW, ON_OLD, Plane, eventually
 
 TOKENS = "kubernetes.io/service-account-token"
 OTHERS = {"kubernetes.io/service-account.name": account_name(CY)}
@@ -107,7 +107,7 @@ def new(new_plane: Plane, no_patches: None) -> Iterator[Plane]:
     yield from kept(new_plane)
 
 
-SERVERS = [pytest.param("old", id="1.20"), pytest.param("new", id="1.36")]
+SERVERS = [pytest.param("old", id="1.20", marks=ON_OLD), pytest.param("new", id="1.36", marks=ON_NEW)]
 
 
 def told(api: Api, item: Json, *, trial: bool = False) -> str:
