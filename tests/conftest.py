@@ -24,6 +24,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Budget())
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """All tests of one control plane in one process (`--dist loadgroup`): the others start none."""
     for item in items:
