@@ -37,8 +37,11 @@ class ClusterWish(Wire):
         description='Used by requests that name no template; one of `templates`. "": none.',
         examples=["finetune-small"],
     )
-    templates: Annotated[tuple[Annotated[str, _TEXT], ...], Field(min_length=1, max_length=100)] = Field(
-        description="The templates offered there.", examples=[["finetune-small"]]
+    templates: tuple[Annotated[str, _TEXT], ...] = Field(
+        description="The templates offered there.",
+        examples=[["finetune-small"]],
+        min_length=1,
+        max_length=100,
     )
 
 
@@ -48,9 +51,7 @@ class BindingWish(Wire):
     model_config = example({"workspaceName": "vision", "clusters": [_CLUSTER], "enableAutoGpr": False})
 
     workspace_name: Annotated[str, _TEXT] = Field(description="The workspace.", examples=["vision"])
-    clusters: Annotated[tuple[ClusterWish, ...], Field(min_length=1, max_length=100)] = Field(
-        description="By cluster."
-    )
+    clusters: tuple[ClusterWish, ...] = Field(description="By cluster.", min_length=1, max_length=100)
     enable_auto_gpr: Flag = Field(
         default=False,
         description="Only false is supported: requests are files that people or programs commit, never made from pods.",

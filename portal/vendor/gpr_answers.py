@@ -1,7 +1,4 @@
-"""A request's status under the vendor's names, from its record and the clock. Pure.
-
-Held by tests/portal/vendor/test_gpr_answers.py.
-"""
+"""A request's status under the vendor's names, from its record and the clock. Pure."""
 
 from __future__ import annotations
 

@@ -14,9 +14,7 @@ TextLine = Annotated[Line, Field(max_length=200)]
 Span = Annotated[
     str,
     Field(
-        max_length=40,
-        description="Like 0d6h0m, 6h, 90m or 1w; 6h0m0s is accepted too.",
-        examples=["0d6h0m"],
+        max_length=40, description="Like 0d6h0m, 6h, 90m or 1w; 6h0m0s is accepted too.", examples=["0d6h0m"]
     ),
 ]
 Time = Annotated[str, Field(max_length=40, description="RFC 3339.", examples=["2026-11-21T08:00:00Z"])]
@@ -25,11 +23,9 @@ Time = Annotated[str, Field(max_length=40, description="RFC 3339.", examples=["2
 class Model(Wire):
     """The model that will run; informational."""
 
-    name: Annotated[Line, Field(max_length=200, description="Model.")] = ""
-    framework: Annotated[Line, Field(max_length=100, description="Framework.")] = ""
-    parameters: Annotated[dict[str, str], Field(max_length=100, description="Free parameters.")] = Field(
-        default_factory=dict
-    )
+    name: Line = Field("", max_length=200, description="Model.")
+    framework: Line = Field("", max_length=100, description="Framework.")
+    parameters: dict[str, str] = Field(default_factory=dict, max_length=100, description="Free parameters.")
 
 
 class Terms(Wire):

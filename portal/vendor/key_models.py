@@ -3,8 +3,6 @@
 A key is revoked, never deleted: its user gets a clear refusal, its name is not reused, and one changed line records who
 ended it and when. A key can make other keys only if it carries all rights of its person within the scope (role Owner).
 The new key carries no more and expires no later than the old one, so a stolen key does not outlive its revocation.
-
-Held by tests/portal/vendor/test_key_models.py.
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -51,10 +49,8 @@ class KeyWish(Wire):
     role: Role = Field(
         description="Owner: all that the person may do; Editor: file and end requests; Viewer: read."
     )
-    validity: Annotated[str, Field(max_length=10)] = Field(
-        default="",
-        description='Last valid day (UTC); "": tomorrow.',
-        examples=["2026-12-31"],
+    validity: str = Field(
+        default="", description='Last valid day (UTC); "": tomorrow.', examples=["2026-12-31"], max_length=10
     )
     username: str = Field(
         default="",
@@ -235,7 +231,7 @@ def _day(now: datetime) -> datetime:
 
 
 def _check_own(caller: Caller, scope: tuple[str, ...], end: datetime, by: ApiKeySpec | None) -> None:
-    """A new key carries no more than its maker, and only an Owner key may make keys; `by`: the key that makes it."""
+    """Only an Owner key makes keys, and a new key carries no more than its maker; `by`: the key that makes it."""
     if not _carries(caller, scope):
         where = ", ".join(scope) or "the whole project"
         raise forbidden(

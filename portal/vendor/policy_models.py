@@ -144,9 +144,7 @@ def policy_of(name: str, limits: SliceLimits, project: ProjectSpec) -> Policy:
         enable_auto_eviction=project.scheduling.preemption is not None,
         enforce_idle_time_out=project.scheduling.idle.max_timeout is not None,
         global_gpu_constraints=GpuConstraints(
-            gpu_shapes=shapes,
-            max_gpu_per_gpr=limits.max_gpus,
-            max_memory_per_gpr=limits.max_memory_per_gpu,
+            gpu_shapes=shapes, max_gpu_per_gpr=limits.max_gpus, max_memory_per_gpr=limits.max_memory_per_gpu
         ),
         cluster_gpu_constraints=tuple(_there(part) for part in limits.where if part.cluster is not None),
     )

@@ -1,7 +1,6 @@
 """Workspaces on the wire: new ones, changes, and the status of each slice. Models and rows.
 
-Reading costs the slices that the caller sees and the live requests. Held by
-tests/portal/vendor/test_workspace_models.py.
+Reading costs the slices that the caller sees and the live requests.
 """
 
 from __future__ import annotations
@@ -47,8 +46,8 @@ class WorkspaceWish(Wire):
     workspace_name: str = Field(
         min_length=1, max_length=253, description="Its name.", examples=["llm-gpt-4o"]
     )
-    clusters: Annotated[Names, Field(min_length=1)] = Field(
-        description="Its clusters, in order of preference.", examples=[["east"]]
+    clusters: Names = Field(
+        description="Its clusters, in order of preference.", examples=[["east"]], min_length=1
     )
     namespaces: Names = Field(
         default=(), description="Its namespaces in each of those clusters; none: one with its name."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -17,53 +17,47 @@ NAMESPACE = "egs-approval"
 class ApprovalLimit(Model):
     """The most that is approved, whatever the request says later."""
 
-    gpus: Annotated[int, Field(ge=1, le=1_000_000, description="GPUs of all its nodes together.")]
-    nodes: Annotated[int, Field(ge=1, le=100_000, description="Nodes.")]
-    extend: Annotated[
-        Duration | None, Field(description="Total grace beyond its duration; only for the rule `extension`.")
-    ] = None
+    gpus: int = Field(ge=1, le=1_000_000, description="GPUs of all its nodes together.")
+    nodes: int = Field(ge=1, le=100_000, description="Nodes.")
+    extend: Duration | None = Field(
+        None, description="Total grace beyond its duration; only for the rule `extension`."
+    )
 
 
 class ApprovalSpec(Model):
     """Binds one decision to one version of a request."""
 
-    slice: Annotated[Name, Field(description="Slice of the request.")]
-    gpr: Annotated[Name, Field(description="Name of the request.")]
-    decision: Annotated[Literal["approve", "reject"], Field(description="The admin's decision.")]
-    rule: Annotated[
-        Literal["request", "extension"],
-        Field(description="What it approves: the request itself, or its extension."),
-    ] = "request"
-    spec_digest: Annotated[
-        str,
-        Field(
-            pattern=r"^sha256:[0-9a-f]{64}$",
-            description="Digest of the request as approved; its status shows the current one.",
-        ),
-    ]
-    limit: Annotated[ApprovalLimit | None, Field(description="Required to approve.")] = None
-    not_after: Annotated[
-        Instant | None,
-        Field(description="When the approval expires. Absent: never, but then a signature does not count."),
-    ] = None
-    reason: Annotated[str, Field(max_length=500, description="Shown to the requester.")] = ""
-    signature: Annotated[
-        str | None,
-        Field(max_length=8000, description="SSH signature of the statement, made by `egs approve`."),
-    ] = None
+    slice: Name = Field(description="Slice of the request.")
+    gpr: Name = Field(description="Name of the request.")
+    decision: Literal["approve", "reject"] = Field(description="The admin's decision.")
+    rule: Literal["request", "extension"] = Field(
+        "request", description="What it approves: the request itself, or its extension."
+    )
+    spec_digest: str = Field(
+        pattern=r"^sha256:[0-9a-f]{64}$",
+        description="Digest of the request as approved; its status shows the current one.",
+    )
+    limit: ApprovalLimit | None = Field(None, description="Required to approve.")
+    not_after: Instant | None = Field(
+        None, description="When the approval expires. Absent: never, but then a signature does not count."
+    )
+    reason: str = Field("", max_length=500, description="Shown to the requester.")
+    signature: str | None = Field(
+        None, max_length=8000, description="SSH signature of the statement, made by `egs approve`."
+    )
 
 
 class Approval(Document):
     """`approvals/<slice>/<gpr>/<approver>.yaml`."""
 
-    kind: Annotated[Literal["Approval"], Field(description="Kind of document.")] = "Approval"
-    spec: Annotated[ApprovalSpec, Field(description="The decision and its request.")]
+    kind: Literal["Approval"] = Field("Approval", description="Kind of document.")
+    spec: ApprovalSpec = Field(description="The decision and its request.")
 
 
 def statement(project: str, approval: Approval) -> bytes:
     """What an admin signs: every field that counts, one per line, in a fixed form.
 
-    No value contains a line break: the models refuse it, and of the reason only the hash is used.
+    No value contains a line break: the models refuse it, and the reason enters only as its hash.
     """
     spec, limit = approval.spec, approval.spec.limit
     lines = [

@@ -47,27 +47,25 @@ class Model(Editable):
 class Metadata(Model):
     """A document's name; it equals the name of its file or folder."""
 
-    name: Annotated[Name, Field(description="Equals the name of the file; for a slice, of its folder.")]
-    labels: Annotated[
-        dict[str, str],
-        Field(
-            max_length=32,
-            description="Labels of your own. Some have a meaning: `egs.dev/nonce` is the seed of a request's id; "
-            "`egs.dev/origin`, `egs.dev/generation` and `egs.dev/author` name the cluster object that a file was made "
-            "from, and its author.",
-        ),
-    ] = Field(default_factory=dict)
+    name: Name = Field(description="Equals the name of the file; for a slice, of its folder.")
+    labels: dict[str, str] = Field(
+        default_factory=dict,
+        max_length=32,
+        description="Labels of your own. Some have a meaning: `egs.dev/nonce` is the seed of a request's id; "
+        "`egs.dev/origin`, `egs.dev/generation` and `egs.dev/author` name the cluster object that a file was made "
+        "from, and its author.",
+    )
 
 
 class Document(Model):
     """The fields common to all documents."""
 
-    api_version: Annotated[
-        Literal["egs.dev/v1alpha1"], Field(description="Version of this document format.")
-    ] = "egs.dev/v1alpha1"
+    api_version: Literal["egs.dev/v1alpha1"] = Field(
+        "egs.dev/v1alpha1", description="Version of this document format."
+    )
     # Every kind narrows it; declared here for its place in the order of fields.
-    kind: Annotated[str, Field(description="Kind of document.")]
-    metadata: Annotated[Metadata, Field(description="Its name, and labels.")]
+    kind: str = Field(description="Kind of document.")
+    metadata: Metadata = Field(description="Its name, and labels.")
 
 
 PUBLIC_KEY = (
@@ -82,10 +80,8 @@ PublicKey = Annotated[str, Field(pattern=PUBLIC_KEY)]
 class ForgeAccount(Model):
     """An account on the forge. The number identifies it: names can be given up and reused."""
 
-    login: Annotated[
-        str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$", description="Name of the account.")
-    ]
-    id: Annotated[int, Field(ge=1, le=2**53, description="Its number, from the forge's API.")]
+    login: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$", description="Name of the account.")
+    id: int = Field(ge=1, le=2**53, description="Its number, from the forge's API.")
 
 
 Address = Annotated[
@@ -99,24 +95,20 @@ Address = Annotated[
 class Person(Model):
     """A person with rights here."""
 
-    email: Annotated[Address, Field(description="Address by which commits name this person, in ASCII.")]
-    name: Annotated[
-        Name | None,
-        Field(
-            description="Short name used for approval files; absent: the part of the address before the @, "
-            "in lower case, with '-' for other characters."
-        ),
-    ] = None
-    forge: Annotated[
-        ForgeAccount | None, Field(description="Account by which pull requests and reviews name this person.")
-    ] = None
-    keys: Annotated[
-        tuple[PublicKey, ...],
-        Field(
-            max_length=20,
-            description="Keys this person signs with: lines of .pub files, or `gpg:` and a fingerprint of 40 digits.",
-        ),
-    ] = ()
+    email: Address = Field(description="Address by which commits name this person, in ASCII.")
+    name: Name | None = Field(
+        None,
+        description="Short name used for approval files; absent: the part of the address before the @, "
+        "in lower case, with '-' for other characters.",
+    )
+    forge: ForgeAccount | None = Field(
+        None, description="Account by which pull requests and reviews name this person."
+    )
+    keys: tuple[PublicKey, ...] = Field(
+        (),
+        max_length=20,
+        description="Keys this person signs with: lines of .pub files, or `gpg:` and a fingerprint of 40 digits.",
+    )
 
     @property
     def handle(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -13,31 +13,23 @@ from schemas.reading.units import Name
 class BoundCluster(Model):
     """The templates of one cluster."""
 
-    cluster: Annotated[Name, Field(description="The cluster.")]
-    templates: Annotated[
-        tuple[Name, ...], Field(min_length=1, max_length=100, description="Templates offered there.")
-    ]
-    default: Annotated[
-        Name | None,
-        Field(
-            description="Template of API requests that give neither a template nor nodes and duration; one of "
-            "`templates`."
-        ),
-    ] = None
+    cluster: Name = Field(description="The cluster.")
+    templates: tuple[Name, ...] = Field(min_length=1, max_length=100, description="Templates offered there.")
+    default: Name | None = Field(
+        None,
+        description="Template of API requests that give neither a template nor nodes and duration; one of "
+        "`templates`.",
+    )
 
 
 class GPRTemplateBindingSpec(Model):
     """The templates offered to a slice."""
 
-    clusters: Annotated[
-        tuple[BoundCluster, ...], Field(min_length=1, max_length=100, description="By cluster.")
-    ]
+    clusters: tuple[BoundCluster, ...] = Field(min_length=1, max_length=100, description="By cluster.")
 
 
 class GPRTemplateBinding(Document):
     """`bindings/<slice>.yaml`; named after its slice. Requests of a bound slice name bound templates or none."""
 
-    kind: Annotated[Literal["GPRTemplateBinding"], Field(description="Kind of document.")] = (
-        "GPRTemplateBinding"
-    )
-    spec: Annotated[GPRTemplateBindingSpec, Field(description="The templates offered to the slice.")]
+    kind: Literal["GPRTemplateBinding"] = Field("GPRTemplateBinding", description="Kind of document.")
+    spec: GPRTemplateBindingSpec = Field(description="The templates offered to the slice.")

@@ -51,41 +51,34 @@ class Pool(Model):
     """Equal nodes: same GPUs, same network. They are counted, named, or found by their labels."""
 
     name: Name
-    gpu_shape: Annotated[Shape, Field(description="GPU product of these nodes.")]
-    gpus_per_node: Annotated[int, Field(ge=1, le=64, description="GPUs of one node.")]
-    memory_per_gpu: Annotated[int, Field(ge=1, le=4096, description="Nominal memory of one GPU, GB.")]
-    nodes: Annotated[
+    gpu_shape: Shape = Field(description="GPU product of these nodes.")
+    gpus_per_node: int = Field(ge=1, le=64, description="GPUs of one node.")
+    memory_per_gpu: int = Field(ge=1, le=4096, description="Nominal memory of one GPU, GB.")
+    nodes: (
         Annotated[int, Field(ge=0, le=100_000)]
         | Annotated[tuple[LongName, ...], Field(max_length=100_000)]
-        | None,
-        Field(description="Their number (they are then named <pool>-1, <pool>-2, …), or their names."),
-    ] = None
-    selector: Annotated[
-        dict[str, LabelValue] | None,
-        Field(
-            min_length=1,
-            max_length=16,
-            description="Instead of `nodes`: every node with all of these labels. Only with driver kubernetes.",
-            examples=[{"egs.dev/pool": "h100"}],
-        ),
-    ] = None
-    instance_type: Annotated[
-        str | None, Field(max_length=63, description="The provider's machine type, when requests name one.")
-    ] = None
-    elastic: Annotated[
-        Elastic | None, Field(description="It grows and shrinks; absent: it has fixed nodes.")
-    ] = None
-    rdma: Annotated[bool, Field(description="These nodes share an RDMA network.")] = False
-    secondary_network: Annotated[bool, Field(description="These nodes have a second pod network.")] = False
-    price_per_gpu_hour: Annotated[Price | None, Field(description="Overrides the cluster's price.")] = None
-    max_isolated: Annotated[
-        int | None,
-        Field(
-            ge=0,
-            le=100_000,
-            description="Unhealthy nodes that may be taken out at once; absent: 10 % of the pool, at least one.",
-        ),
-    ] = None
+        | None
+    ) = Field(None, description="Their number (they are then named <pool>-1, <pool>-2, …), or their names.")
+    selector: dict[str, LabelValue] | None = Field(
+        None,
+        min_length=1,
+        max_length=16,
+        description="Instead of `nodes`: every node with all of these labels. Only with driver kubernetes.",
+        examples=[{"egs.dev/pool": "h100"}],
+    )
+    instance_type: str | None = Field(
+        None, max_length=63, description="The provider's machine type, when requests name one."
+    )
+    elastic: Elastic | None = Field(None, description="It grows and shrinks; absent: it has fixed nodes.")
+    rdma: bool = Field(False, description="These nodes share an RDMA network.")
+    secondary_network: bool = Field(False, description="These nodes have a second pod network.")
+    price_per_gpu_hour: Price | None = Field(None, description="Overrides the cluster's price.")
+    max_isolated: int | None = Field(
+        None,
+        ge=0,
+        le=100_000,
+        description="Unhealthy nodes that may be taken out at once; absent: 10 % of the pool, at least one.",
+    )
 
     @property
     def size(self) -> int:
@@ -125,63 +118,51 @@ class Pool(Model):
 class Health(Model):
     """Thresholds for judging GPUs of this cluster."""
 
-    max_temperature: Annotated[
-        int, Field(ge=40, le=120, description="°C at which a GPU is too hot (87: the vendor's alarm).")
-    ] = 87
-    clear_temperature: Annotated[
-        int, Field(ge=30, le=119, description="°C at or below which a hot GPU has recovered.")
-    ] = 80
-    readings_to_fail: Annotated[
-        int, Field(ge=1, le=100, description="Bad readings in a row before a soft fault counts.")
-    ] = 3
-    readings_to_clear: Annotated[
-        int, Field(ge=1, le=1000, description="Good readings in a row before a soft fault is over.")
-    ] = 6
-    faults_to_quarantine: Annotated[
-        int,
-        Field(
-            ge=2, le=100, description="Faults of one node within a day after which only an admin clears it."
-        ),
-    ] = 3
+    max_temperature: int = Field(
+        87, ge=40, le=120, description="°C at which a GPU is too hot (87: the vendor's alarm)."
+    )
+    clear_temperature: int = Field(
+        80, ge=30, le=119, description="°C at or below which a hot GPU has recovered."
+    )
+    readings_to_fail: int = Field(
+        3, ge=1, le=100, description="Bad readings in a row before a soft fault counts."
+    )
+    readings_to_clear: int = Field(
+        6, ge=1, le=1000, description="Good readings in a row before a soft fault is over."
+    )
+    faults_to_quarantine: int = Field(
+        3, ge=2, le=100, description="Faults of one node within a day after which only an admin clears it."
+    )
 
 
 class Cleared(Model):
     """An admin's statement that a quarantined node is repaired."""
 
-    node: Annotated[LongName, Field(description="Node of this cluster.")]
-    at: Annotated[Instant, Field(description="Faults and failed checks before this instant no longer count.")]
+    node: LongName = Field(description="Node of this cluster.")
+    at: Instant = Field(description="Faults and failed checks before this instant no longer count.")
 
 
 class Access(Model):
     """Access to a cluster's API server: exactly one of the four ways."""
 
-    in_cluster: Annotated[bool, Field(description="The cluster the controller itself runs in.")] = False
-    kubeconfig: Annotated[
-        str | None,
-        Field(
-            pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$",
-            description="Name of a file in the controller's folder of kubeconfigs; never a path.",
-            examples=["east"],
-        ),
-    ] = None
-    context: Annotated[
-        str | None,
-        Field(
-            min_length=1, max_length=253, description="Context of that kubeconfig; absent: its current one."
-        ),
-    ] = None
-    secret: Annotated[
-        LongName | None,
-        Field(
-            description="Secret in the controller's own namespace, with a kubeconfig under the key kubeconfig."
-        ),
-    ] = None
-    pull: Annotated[
-        bool,
-        Field(
-            description="An `egs-reconciler apply` inside the cluster does the work; no other process has access."
-        ),
-    ] = False
+    in_cluster: bool = Field(False, description="The cluster the controller itself runs in.")
+    kubeconfig: str | None = Field(
+        None,
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$",
+        description="Name of a file in the controller's folder of kubeconfigs; never a path.",
+        examples=["east"],
+    )
+    context: str | None = Field(
+        None, min_length=1, max_length=253, description="Context of that kubeconfig; absent: its current one."
+    )
+    secret: LongName | None = Field(
+        None,
+        description="Secret in the controller's own namespace, with a kubeconfig under the key kubeconfig.",
+    )
+    pull: bool = Field(
+        False,
+        description="An `egs-reconciler apply` inside the cluster does the work; no other process has access.",
+    )
 
     @property
     def ways(self) -> tuple[str, ...]:
@@ -198,95 +179,74 @@ class Access(Model):
 class ProductShape(Model):
     """The shape of a device product, as labelled by GPU feature discovery."""
 
-    product: Annotated[
-        LabelValue, Field(description="Value of the label nvidia.com/gpu.product, without -SHARED.")
-    ]
-    gpu_shape: Annotated[Shape, Field(description="Its shape.")]
-    memory_per_gpu: Annotated[int, Field(ge=1, le=4096, description="Nominal memory of one GPU, GB.")]
+    product: LabelValue = Field(description="Value of the label nvidia.com/gpu.product, without -SHARED.")
+    gpu_shape: Shape = Field(description="Its shape.")
+    memory_per_gpu: int = Field(ge=1, le=4096, description="Nominal memory of one GPU, GB.")
 
 
 class Thresholds(Model):
     """Required results of the checks of one shape; absent: measured and shown, but never a failure."""
 
-    gpu_shape: Annotated[Shape, Field(description="The shape that they apply to.")]
-    max_nccl_latency: Annotated[
-        float | None, Field(gt=0, le=1_000_000, description="Longest NCCL all-reduce of 8 bytes, µs.")
-    ] = None
-    min_nccl_bandwidth: Annotated[
-        float | None, Field(gt=0, le=1_000_000, description="Least NCCL bus bandwidth, GB/s.")
-    ] = None
-    min_rdma_bandwidth: Annotated[
-        float | None, Field(gt=0, le=1_000_000, description="Least RDMA bandwidth, Gb/s.")
-    ] = None
+    gpu_shape: Shape = Field(description="The shape that they apply to.")
+    max_nccl_latency: float | None = Field(
+        None, gt=0, le=1_000_000, description="Longest NCCL all-reduce of 8 bytes, µs."
+    )
+    min_nccl_bandwidth: float | None = Field(
+        None, gt=0, le=1_000_000, description="Least NCCL bus bandwidth, GB/s."
+    )
+    min_rdma_bandwidth: float | None = Field(
+        None, gt=0, le=1_000_000, description="Least RDMA bandwidth, Gb/s."
+    )
 
 
 class Checks(Model):
     """Checks of nodes before a start, after an end, and between the nodes of a running request."""
 
-    image: Annotated[
-        str | None,
-        Field(
-            pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,499}$",
-            description="Container image of the checks; absent: only checks that need no image.",
-            examples=["ghcr.io/example/egs-checks:1"],
-        ),
-    ] = None
-    thresholds: Annotated[
-        tuple[Thresholds, ...], Field(max_length=100, description="Required results, by shape.")
-    ] = ()
-    storage_class: Annotated[
-        LongName | None,
-        Field(description="Storage class of the tested volume; absent: the cluster's default."),
-    ] = None
-    timeout: Annotated[Lasting, Field(description="A check that takes longer has failed.")] = timedelta(
-        minutes=5
+    image: str | None = Field(
+        None,
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,499}$",
+        description="Container image of the checks; absent: only checks that need no image.",
+        examples=["ghcr.io/example/egs-checks:1"],
     )
-    latency_interval: Annotated[
-        Lasting | None,
-        Field(
-            description="How often the latency between a running request's nodes is measured; absent: never."
-        ),
-    ] = None
-    max_latency: Annotated[
-        float | None,
-        Field(
-            gt=0, le=1_000_000, description="Latency between two nodes above which people are notified, µs."
-        ),
-    ] = None
-    tolerate: Annotated[
-        tuple[
-            Annotated[str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._/-]{0,315}[A-Za-z0-9])?$")],
-            ...,
-        ],
-        Field(max_length=50, description="Keys of foreign taints that the checks' pods tolerate."),
-    ] = ()
+    thresholds: tuple[Thresholds, ...] = Field((), max_length=100, description="Required results, by shape.")
+    storage_class: LongName | None = Field(
+        None, description="Storage class of the tested volume; absent: the cluster's default."
+    )
+    timeout: Lasting = Field(timedelta(minutes=5), description="A check that takes longer has failed.")
+    latency_interval: Lasting | None = Field(
+        None,
+        description="How often the latency between a running request's nodes is measured; absent: never.",
+    )
+    max_latency: float | None = Field(
+        None, gt=0, le=1_000_000, description="Latency between two nodes above which people are notified, µs."
+    )
+    tolerate: tuple[
+        Annotated[str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._/-]{0,315}[A-Za-z0-9])?$")], ...
+    ] = Field((), max_length=50, description="Keys of foreign taints that the checks' pods tolerate.")
 
 
 class Exit(Model):
     """How nodes are taken back at the strict end."""
 
-    force: Annotated[
-        bool,
-        Field(description="GPU pods that have not stopped by the strict end are deleted without grace."),
-    ] = True
-    settle: Annotated[
-        Duration,
-        Field(
-            description="Time until a node counts as clean if its pods were deleted without confirmation from the "
-            "kubelet."
-        ),
-    ] = timedelta(minutes=1)
-    quarantine_after: Annotated[
-        Lasting,
-        Field(description="Time until a node is quarantined if GPU pods stay on it after the end."),
-    ] = timedelta(hours=1)
+    force: bool = Field(
+        True, description="GPU pods that have not stopped by the strict end are deleted without grace."
+    )
+    settle: Duration = Field(
+        timedelta(minutes=1),
+        description="Time until a node counts as clean if its pods were deleted without confirmation from the "
+        "kubelet.",
+    )
+    quarantine_after: Lasting = Field(
+        timedelta(hours=1),
+        description="Time until a node is quarantined if GPU pods stay on it after the end.",
+    )
 
 
 class ClientRate(Model):
     """Rate limit of the controller's calls to an API server."""
 
-    qps: Annotated[int, Field(ge=1, le=10_000, description="Sustained requests per second.")] = 50
-    burst: Annotated[int, Field(ge=1, le=10_000, description="Requests at once.")] = 100
+    qps: int = Field(50, ge=1, le=10_000, description="Sustained requests per second.")
+    burst: int = Field(100, ge=1, le=10_000, description="Requests at once.")
 
 
 NamespacePattern = Annotated[
@@ -302,112 +262,96 @@ NamespacePattern = Annotated[
 class Outsiders(Model):
     """Pods outside of slices that may run on managed nodes."""
 
-    namespaces: Annotated[
-        tuple[NamespacePattern, ...],
-        Field(
-            max_length=200,
-            description="Namespaces whose pods are allowed; `kube-system` and the controller's own always are.",
+    namespaces: tuple[NamespacePattern, ...] = Field(
+        (
+            "kube-*",
+            "openshift-*",
+            "gpu-operator",
+            "network-operator",
+            "nvidia-*",
+            "calico-*",
+            "tigera-operator",
+            "cilium*",
         ),
-    ] = (
-        "kube-*",
-        "openshift-*",
-        "gpu-operator",
-        "network-operator",
-        "nvidia-*",
-        "calico-*",
-        "tigera-operator",
-        "cilium*",
+        max_length=200,
+        description="Namespaces whose pods are allowed; `kube-system` and the controller's own always are.",
     )
-    daemon_sets: Annotated[
-        bool, Field(description="Pods that the cluster's own controller makes for DaemonSets are allowed.")
-    ] = True
+    daemon_sets: bool = Field(
+        True, description="Pods that the cluster's own controller makes for DaemonSets are allowed."
+    )
 
 
 class Admission(Model):
     """How GPU pods of a slice get its nodes and no others."""
 
-    mode: Annotated[
-        Literal["auto", "policy", "webhook", "none"],
-        Field(
-            description="policy: the API server's own admission policies; webhook: ours; auto: policy if the API "
-            "server supports it, else webhook; none: pods carry selector and toleration themselves."
-        ),
-    ] = "auto"
-    failure_policy: Annotated[
-        Literal["Fail", "Ignore"],
-        Field(description="What happens to a GPU pod of a slice while admission is unavailable."),
-    ] = "Fail"
-    outsiders: Annotated[
-        Outsiders, Field(description="Other pods that may run on managed nodes; unless `mode` is none.")
-    ] = Outsiders()
+    mode: Literal["auto", "policy", "webhook", "none"] = Field(
+        "auto",
+        description="policy: the API server's own admission policies; webhook: ours; auto: policy if the API "
+        "server supports it, else webhook; none: pods carry selector and toleration themselves.",
+    )
+    failure_policy: Literal["Fail", "Ignore"] = Field(
+        "Fail", description="What happens to a GPU pod of a slice while admission is unavailable."
+    )
+    outsiders: Outsiders = Field(
+        Outsiders(), description="Other pods that may run on managed nodes; unless `mode` is none."
+    )
 
 
 class AgentKey(Model):
     """The key of one agent, or one for all agents of the cluster."""
 
-    agent: Annotated[
-        LongName | Literal["*"], Field(description='Name of the agent, mostly its node\'s; "*": every agent.')
-    ]
-    key: Annotated[PublicKey, Field(description="A line of `ssh-keygen`'s .pub file.")]
+    agent: LongName | Literal["*"] = Field(
+        description='Name of the agent, mostly its node\'s; "*": every agent.'
+    )
+    key: PublicKey = Field(description="A line of `ssh-keygen`'s .pub file.")
 
 
 class ClusterSpec(Model):
     """One Kubernetes cluster, or a simulated one."""
 
-    driver: Annotated[
-        Literal["embedded", "kubernetes"], Field(description="How it is driven; embedded: simulated.")
-    ]
-    access: Annotated[
-        Access | None,
-        Field(description="How it is accessed, with driver kubernetes; absent: the cluster we run in."),
-    ] = None
-    mode: Annotated[
-        Literal["observe", "manage"],
-        Field(description="observe: everything is planned and shown, nothing is changed."),
-    ] = "observe"
-    prepare: Annotated[Duration, Field(description="Time for checks before a start.")] = timedelta(minutes=2)
-    drain: Annotated[Duration, Field(description="Time to clean nodes after an end.")] = timedelta(minutes=5)
-    notice: Annotated[
-        Duration, Field(description="Time before the strict end at which GPU workloads are asked to stop.")
-    ] = timedelta(minutes=1)
-    price_per_gpu_hour: Annotated[Price, Field(description="Price in pools without one of their own.")] = 0.0
-    pools: Annotated[tuple[Pool, ...], Field(min_length=1, max_length=200, description="Its GPU nodes.")]
-    maintenance: Annotated[
-        tuple[Maintenance, ...],
-        Field(max_length=500, description="Times in which some nodes are unavailable."),
-    ] = ()
-    health: Annotated[Health, Field(description="When a GPU counts as bad.")] = Health()
-    topology: Annotated[
-        tuple[LabelKey, ...],
-        Field(
-            max_length=8,
-            description="Node labels that name a node's location, the largest domain first: a request is placed "
-            "in as few domains as possible.",
-            examples=[["topology.example.com/block", "topology.example.com/rack"]],
-        ),
-    ] = ()
-    burst: Annotated[
-        Burst | None,
-        Field(description="Use it only when the wait elsewhere is too long; absent: always use it."),
-    ] = None
-
-    shapes: Annotated[
-        tuple[ProductShape, ...],
-        Field(max_length=200, description="The shapes of device products; absent: the pool's shape applies."),
-    ] = ()
-    checks: Annotated[Checks, Field(description="How nodes are checked.")] = Checks()
-    exit: Annotated[Exit, Field(description="How nodes are taken back.")] = Exit()
-    admission: Annotated[Admission, Field(description="How pods get their slice's nodes.")] = Admission()
-    client_rate: Annotated[ClientRate, Field(description="Rate limit of calls to its API server.")] = (
-        ClientRate()
+    driver: Literal["embedded", "kubernetes"] = Field(description="How it is driven; embedded: simulated.")
+    access: Access | None = Field(
+        None, description="How it is accessed, with driver kubernetes; absent: the cluster we run in."
     )
-    stale: Annotated[
-        Lasting, Field(description="A cluster that was silent for longer counts as unreachable.")
-    ] = timedelta(minutes=2)
-    paused: Annotated[
-        bool,
-        Field(description="Foreign changes in the cluster are shown but not repaired; requests go on."),
-    ] = False
+    mode: Literal["observe", "manage"] = Field(
+        "observe", description="observe: everything is planned and shown, nothing is changed."
+    )
+    prepare: Duration = Field(timedelta(minutes=2), description="Time for checks before a start.")
+    drain: Duration = Field(timedelta(minutes=5), description="Time to clean nodes after an end.")
+    notice: Duration = Field(
+        timedelta(minutes=1),
+        description="Time before the strict end at which GPU workloads are asked to stop.",
+    )
+    price_per_gpu_hour: Price = Field(0.0, description="Price in pools without one of their own.")
+    pools: tuple[Pool, ...] = Field(min_length=1, max_length=200, description="Its GPU nodes.")
+    maintenance: tuple[Maintenance, ...] = Field(
+        (), max_length=500, description="Times in which some nodes are unavailable."
+    )
+    health: Health = Field(Health(), description="When a GPU counts as bad.")
+    topology: tuple[LabelKey, ...] = Field(
+        (),
+        max_length=8,
+        description="Node labels that name a node's location, the largest domain first: a request is placed "
+        "in as few domains as possible.",
+        examples=[["topology.example.com/block", "topology.example.com/rack"]],
+    )
+    burst: Burst | None = Field(
+        None, description="Use it only when the wait elsewhere is too long; absent: always use it."
+    )
+
+    shapes: tuple[ProductShape, ...] = Field(
+        (), max_length=200, description="The shapes of device products; absent: the pool's shape applies."
+    )
+    checks: Checks = Field(Checks(), description="How nodes are checked.")
+    exit: Exit = Field(Exit(), description="How nodes are taken back.")
+    admission: Admission = Field(Admission(), description="How pods get their slice's nodes.")
+    client_rate: ClientRate = Field(ClientRate(), description="Rate limit of calls to its API server.")
+    stale: Lasting = Field(
+        timedelta(minutes=2), description="A cluster that was silent for longer counts as unreachable."
+    )
+    paused: bool = Field(
+        False, description="Foreign changes in the cluster are shown but not repaired; requests go on."
+    )
 
     @model_validator(mode="after")
     def _is_not_endless(self) -> Self:
@@ -416,21 +360,17 @@ class ClusterSpec(Model):
             raise ValueError(f"the pools together have more than {MAX_NODES} nodes")
         return self
 
-    agent_keys: Annotated[
-        tuple[AgentKey, ...],
-        Field(max_length=1000, description="Keys by which its agents sign their reports."),
-    ] = ()
-    applier_keys: Annotated[
-        tuple[PublicKey, ...],
-        Field(max_length=20, description="Keys by which its applier signs its reports; with access.pull."),
-    ] = ()
-    cleared: Annotated[
-        tuple[Cleared, ...], Field(max_length=1000, description="Nodes that people have repaired.")
-    ] = ()
+    agent_keys: tuple[AgentKey, ...] = Field(
+        (), max_length=1000, description="Keys by which its agents sign their reports."
+    )
+    applier_keys: tuple[PublicKey, ...] = Field(
+        (), max_length=20, description="Keys by which its applier signs its reports; with access.pull."
+    )
+    cleared: tuple[Cleared, ...] = Field((), max_length=1000, description="Nodes that people have repaired.")
 
 
 class Cluster(Document):
     """`clusters/<cluster>.yaml`."""
 
-    kind: Annotated[Literal["Cluster"], Field(description="Kind of document.")] = "Cluster"
-    spec: Annotated[ClusterSpec, Field(description="How it is driven, and its GPU nodes.")]
+    kind: Literal["Cluster"] = Field("Cluster", description="Kind of document.")
+    spec: ClusterSpec = Field(description="How it is driven, and its GPU nodes.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Annotated, Self
+from typing import Self
 
 from pydantic import Field, model_validator
 
@@ -19,24 +19,18 @@ KARPENTER = "karpenter.sh/"
 class ScaleTarget(Model):
     """The cluster object whose `scale` subresource sets the number of nodes."""
 
-    api_version: Annotated[
-        str,
-        Field(
-            pattern=r"^[A-Za-z0-9./-]{1,200}$",
-            examples=["cluster.x-k8s.io/v1beta1"],
-            description="Group and version.",
-        ),
-    ]
-    resource: Annotated[
-        str,
-        Field(
-            pattern=r"^[a-z][a-z0-9]{0,62}$",
-            examples=["machinedeployments"],
-            description="Plural, as in its URL.",
-        ),
-    ]
-    namespace: Annotated[LongName | None, Field(description="Absent: it is cluster-scoped.")] = None
-    name: Annotated[LongName, Field(description="Its name.")]
+    api_version: str = Field(
+        pattern=r"^[A-Za-z0-9./-]{1,200}$",
+        examples=["cluster.x-k8s.io/v1beta1"],
+        description="Group and version.",
+    )
+    resource: str = Field(
+        pattern=r"^[a-z][a-z0-9]{0,62}$",
+        examples=["machinedeployments"],
+        description="Plural, as in its URL.",
+    )
+    namespace: LongName | None = Field(None, description="Absent: it is cluster-scoped.")
+    name: LongName = Field(description="Its name.")
 
     @property
     def group(self) -> str:
@@ -57,20 +51,18 @@ class ScaleTarget(Model):
 class Elastic(Model):
     """A pool that grows and shrinks: planning counts on nodes that do not exist yet."""
 
-    min: Annotated[int, Field(ge=0, le=100_000, description="Nodes that always stay.")] = 0
-    max: Annotated[int, Field(ge=1, le=100_000, description="Most nodes it can have.")]
-    scale_up: Annotated[
-        Lasting, Field(description="Time from requesting a node until it can be checked.")
-    ] = timedelta(minutes=10)
-    warm: Annotated[
-        int, Field(ge=0, le=100_000, description="Free nodes kept ready beyond the planned ones.")
-    ] = 0
-    let_go: Annotated[Duration, Field(description="A node that is not needed for this long is removed.")] = (
-        timedelta(minutes=30)
+    min: int = Field(0, ge=0, le=100_000, description="Nodes that always stay.")
+    max: int = Field(ge=1, le=100_000, description="Most nodes it can have.")
+    scale_up: Lasting = Field(
+        timedelta(minutes=10), description="Time from requesting a node until it can be checked."
     )
-    target: Annotated[
-        ScaleTarget | None, Field(description="The object to scale; required with driver kubernetes.")
-    ] = None
+    warm: int = Field(0, ge=0, le=100_000, description="Free nodes kept ready beyond the planned ones.")
+    let_go: Duration = Field(
+        timedelta(minutes=30), description="A node that is not needed for this long is removed."
+    )
+    target: ScaleTarget | None = Field(
+        None, description="The object to scale; required with driver kubernetes."
+    )
 
     @model_validator(mode="after")
     def _has_room(self) -> Self:
@@ -82,17 +74,13 @@ class Elastic(Model):
 class Burst(Model):
     """A cluster that is used only when the wait elsewhere is too long."""
 
-    after: Annotated[
-        Lasting, Field(description="Wait elsewhere, counted from filing, beyond which it is used.")
-    ] = timedelta(hours=4)
-    max_duration: Annotated[
-        Lasting | None, Field(description="Longer requests never use it; absent: all may.")
-    ] = None
-    gpu_hours_per_month: Annotated[
-        int | None,
-        Field(
-            ge=1,
-            le=10**9,
-            description="GPU-hours of one calendar month (UTC), all slices together; absent: any.",
-        ),
-    ] = None
+    after: Lasting = Field(
+        timedelta(hours=4), description="Wait elsewhere, counted from filing, beyond which it is used."
+    )
+    max_duration: Lasting | None = Field(None, description="Longer requests never use it; absent: all may.")
+    gpu_hours_per_month: int | None = Field(
+        None,
+        ge=1,
+        le=10**9,
+        description="GPU-hours of one calendar month (UTC), all slices together; absent: any.",
+    )

@@ -46,81 +46,62 @@ Prefer = Literal["earliest", "price", "memory"]
 class Network(Model):
     """Networks the nodes must have."""
 
-    rdma: Annotated[bool, Field(description="Only nodes with RDMA.")] = False
-    secondary: Annotated[bool, Field(description="Only nodes with a second pod network.")] = False
+    rdma: bool = Field(False, description="Only nodes with RDMA.")
+    secondary: bool = Field(False, description="Only nodes with a second pod network.")
 
 
 class ModelInfo(Model):
     """The model that will run: shown beside the workload, never interpreted."""
 
-    name: Annotated[str, Field(max_length=200, description="Model.")] = ""
-    framework: Annotated[str, Field(max_length=100, description="Framework.")] = ""
-    parameters: Annotated[dict[str, str], Field(max_length=100, description="Free parameters.")] = Field(
-        default_factory=dict
-    )
+    name: str = Field("", max_length=200, description="Model.")
+    framework: str = Field("", max_length=100, description="Framework.")
+    parameters: dict[str, str] = Field(default_factory=dict, max_length=100, description="Free parameters.")
 
 
 class Wish(Model):
     """Fields common to GPR and template; None: from the template, then from the default."""
 
-    nodes: Annotated[Count | None, Field(description="Whole GPU nodes, from 1.")] = None
-    gpus_per_node: Annotated[
-        int | None, Field(ge=1, le=64, description="Least number of GPUs per node. Default 1.")
-    ] = None
-    gpu_shape: Annotated[
-        Shape | Annotated[tuple[Shape, ...], Field(min_length=1, max_length=20)] | None,
-        Field(description='A shape, a list in order of preference, or "any" (the default).'),
-    ] = None
-    memory_per_gpu: Annotated[
-        int | None,
-        Field(
-            ge=1, le=4_194_304, description="Least memory of each GPU in GB; above 4096 it is taken as MiB."
-        ),
-    ] = None
-    instance_type: Annotated[Line | None, Field(max_length=63, description="Only this machine type.")] = None
-    clusters: Annotated[
-        tuple[Name, ...] | None,
-        Field(max_length=100, description="Order of preference; empty or absent: the slice's."),
-    ] = None
-    duration: Annotated[Lasting | None, Field(description="Strict: the nodes are released at its end.")] = (
-        None
+    nodes: Count | None = Field(None, description="Whole GPU nodes, from 1.")
+    gpus_per_node: int | None = Field(
+        None, ge=1, le=64, description="Least number of GPUs per node. Default 1."
     )
-    priority: Annotated[
-        int | None,
-        Field(ge=1, le=MAX_PRIORITY, description="Low 1-100, medium 101-200, high 201-300. Default 101."),
-    ] = None
-    start: Annotated[
-        StartMode | None,
-        Field(
-            description="asap (default) | ready (early only when a GPU pod waits) | promised (never before "
-            "the promise)."
-        ),
-    ] = None
-    sharing: Annotated[
-        Annotated[str, Field(pattern=r"^(dedicated|mig:[0-9a-z.+-]{1,40})$")] | None,
-        Field(description="dedicated (default) | mig:<profile>."),
-    ] = None
-    preemptible: Annotated[
-        bool | None, Field(description="May make room for a higher band. Default true.")
-    ] = None
-    requeue_on_failure: Annotated[
-        bool | None,
-        Field(description="Queue again for the rest of its time if its nodes fail. Default true."),
-    ] = None
-    idle_timeout: Annotated[Lasting | None, Field(description="Release after this long without use.")] = None
-    prefer: Annotated[
-        Prefer | None,
-        Field(
-            description="Which of the fitting pools: earliest (default) start | the lowest price | the least "
-            "sufficient memory."
-        ),
-    ] = None
-    max_wait: Annotated[
-        Lasting | None,
-        Field(description="With prefer price or memory: use other pools if the wait would be longer."),
-    ] = None
-    network: Annotated[Network | None, Field(description="Networks the nodes must have.")] = None
-    model: Annotated[ModelInfo | None, Field(description="What will run; informational.")] = None
+    gpu_shape: Shape | Annotated[tuple[Shape, ...], Field(min_length=1, max_length=20)] | None = Field(
+        None, description='A shape, a list in order of preference, or "any" (the default).'
+    )
+    memory_per_gpu: int | None = Field(
+        None, ge=1, le=4_194_304, description="Least memory of each GPU in GB; above 4096 it is taken as MiB."
+    )
+    instance_type: Line | None = Field(None, max_length=63, description="Only this machine type.")
+    clusters: tuple[Name, ...] | None = Field(
+        None, max_length=100, description="Order of preference; empty or absent: the slice's."
+    )
+    duration: Lasting | None = Field(None, description="Strict: the nodes are released at its end.")
+    priority: int | None = Field(
+        None, ge=1, le=MAX_PRIORITY, description="Low 1-100, medium 101-200, high 201-300. Default 101."
+    )
+    start: StartMode | None = Field(
+        None,
+        description="asap (default) | ready (early only when a GPU pod waits) | promised (never before "
+        "the promise).",
+    )
+    sharing: Annotated[str, Field(pattern=r"^(dedicated|mig:[0-9a-z.+-]{1,40})$")] | None = Field(
+        None, description="dedicated (default) | mig:<profile>."
+    )
+    preemptible: bool | None = Field(None, description="May make room for a higher band. Default true.")
+    requeue_on_failure: bool | None = Field(
+        None, description="Queue again for the rest of its time if its nodes fail. Default true."
+    )
+    idle_timeout: Lasting | None = Field(None, description="Release after this long without use.")
+    prefer: Prefer | None = Field(
+        None,
+        description="Which of the fitting pools: earliest (default) start | the lowest price | the least "
+        "sufficient memory.",
+    )
+    max_wait: Lasting | None = Field(
+        None, description="With prefer price or memory: use other pools if the wait would be longer."
+    )
+    network: Network | None = Field(None, description="Networks the nodes must have.")
+    model: ModelInfo | None = Field(None, description="What will run; informational.")
 
 
 _SAYS_HOW_MUCH: dict[str, Any] = {
@@ -139,32 +120,27 @@ class GPRSpec(Wish):
 
     model_config = ConfigDict(json_schema_extra=_SAYS_HOW_MUCH)
 
-    slice: Annotated[Name, Field(description="The slice it is for; equals the folder.")]
-    display_name: Annotated[
-        Line | None, Field(max_length=200, description="Display name, one line; may change at any time.")
-    ] = None
-    not_before: Annotated[Instant | None, Field(description="Earliest wanted start.")] = None
-    early_release: Annotated[
-        bool, Field(description="true ends a provisioned request now, and cancels a waiting one.")
-    ] = False
-    extend: Annotated[
-        Duration, Field(description="Total grace wanted beyond duration; within the project's limit.")
-    ] = timedelta()
-    move: Annotated[
-        int,
-        Field(
-            ge=-1000,
-            le=1000,
-            description="An admin's adjustment of its place among requests of its priority: higher first.",
-        ),
-    ] = 0
-    stopped: Annotated[
-        bool,
-        Field(description="true gives the nodes back and keeps the remaining time; false queues it again."),
-    ] = False
-    template: Annotated[Name | None, Field(description="Template for the fields that are absent here.")] = (
-        None
+    slice: Name = Field(description="The slice it is for; equals the folder.")
+    display_name: Line | None = Field(
+        None, max_length=200, description="Display name, one line; may change at any time."
     )
+    not_before: Instant | None = Field(None, description="Earliest wanted start.")
+    early_release: bool = Field(
+        False, description="true ends a provisioned request now, and cancels a waiting one."
+    )
+    extend: Duration = Field(
+        timedelta(), description="Total grace wanted beyond duration; within the project's limit."
+    )
+    move: int = Field(
+        0,
+        ge=-1000,
+        le=1000,
+        description="An admin's adjustment of its place among requests of its priority: higher first.",
+    )
+    stopped: bool = Field(
+        False, description="true gives the nodes back and keeps the remaining time; false queues it again."
+    )
+    template: Name | None = Field(None, description="Template for the fields that are absent here.")
 
     @model_validator(mode="after")
     def _says_how_much(self) -> Self:
@@ -176,44 +152,44 @@ class GPRSpec(Wish):
 class GPR(Document):
     """`slices/<slice>/gprs/<name>.yaml`."""
 
-    kind: Annotated[Literal["GPR"], Field(description="Kind of document.")] = "GPR"
-    spec: Annotated[GPRSpec, Field(description="The requested slice.")]
+    kind: Literal["GPR"] = Field("GPR", description="Kind of document.")
+    spec: GPRSpec = Field(description="The requested slice.")
 
 
 class GPRTemplate(Document):
     """`templates/<name>.yaml`: defaults for GPRs that name it."""
 
-    kind: Annotated[Literal["GPRTemplate"], Field(description="Kind of document.")] = "GPRTemplate"
-    spec: Annotated[Wish, Field(description="Defaults of requests that name it.")]
+    kind: Literal["GPRTemplate"] = Field("GPRTemplate", description="Kind of document.")
+    spec: Wish = Field(description="Defaults of requests that name it.")
 
 
 class RequestSpec(Model):
     """A GPR with its template expanded and every default filled in."""
 
-    slice: Annotated[Name, Field(description="The slice it is for.")]
-    display_name: Annotated[str | None, Field(description="Display name.")] = None
-    nodes: Annotated[Count, Field(description="Whole GPU nodes.")]
-    gpus_per_node: Annotated[int, Field(description="Least number of GPUs per node.")] = 1
-    gpu_shapes: Annotated[tuple[str, ...], Field(description="In order of preference; empty: any.")] = ()
-    memory_per_gpu: Annotated[int, Field(description="GB; 0: any.")] = 0
-    instance_type: Annotated[str | None, Field(description="Only this machine type.")] = None
-    clusters: Annotated[tuple[str, ...], Field(description="Empty: the slice's.")] = ()
-    duration: Annotated[Duration, Field(description="Strict.")]
-    priority: Annotated[int, Field(description="1 to 300.")] = DEFAULT_PRIORITY
-    not_before: Annotated[Instant | None, Field(description="Earliest wanted start.")] = None
-    start: Annotated[StartMode, Field(description="When it may start.")] = "asap"
-    sharing: Annotated[str, Field(description="How nodes are shared.")] = "dedicated"
-    preemptible: Annotated[bool, Field(description="May make room for a higher band.")] = True
-    requeue_on_failure: Annotated[bool, Field(description="Queue again if its nodes fail.")] = True
-    idle_timeout: Annotated[Duration | None, Field(description="Release after this long idle.")] = None
-    network: Annotated[Network, Field(description="Networks its nodes have.")] = Network()
-    model: Annotated[ModelInfo, Field(description="What will run; informational.")] = ModelInfo()
-    early_release: Annotated[bool, Field(description="End it now.")] = False
-    extend: Annotated[Duration, Field(description="Total grace wanted.")] = timedelta()
-    move: Annotated[int, Field(description="Place among requests of its priority: higher first.")] = 0
-    prefer: Annotated[Prefer, Field(description="Which of the fitting pools.")] = "earliest"
-    max_wait: Annotated[Duration | None, Field(description="Longest wait for the preferred pools.")] = None
-    stopped: Annotated[bool, Field(description="Gives its nodes back and keeps its time.")] = False
+    slice: Name = Field(description="The slice it is for.")
+    display_name: str | None = Field(None, description="Display name.")
+    nodes: Count = Field(description="Whole GPU nodes.")
+    gpus_per_node: int = Field(1, description="Least number of GPUs per node.")
+    gpu_shapes: tuple[str, ...] = Field((), description="In order of preference; empty: any.")
+    memory_per_gpu: int = Field(0, description="GB; 0: any.")
+    instance_type: str | None = Field(None, description="Only this machine type.")
+    clusters: tuple[str, ...] = Field((), description="Empty: the slice's.")
+    duration: Duration = Field(description="Strict.")
+    priority: int = Field(DEFAULT_PRIORITY, description="1 to 300.")
+    not_before: Instant | None = Field(None, description="Earliest wanted start.")
+    start: StartMode = Field("asap", description="When it may start.")
+    sharing: str = Field("dedicated", description="How nodes are shared.")
+    preemptible: bool = Field(True, description="May make room for a higher band.")
+    requeue_on_failure: bool = Field(True, description="Queue again if its nodes fail.")
+    idle_timeout: Duration | None = Field(None, description="Release after this long idle.")
+    network: Network = Field(Network(), description="Networks its nodes have.")
+    model: ModelInfo = Field(ModelInfo(), description="What will run; informational.")
+    early_release: bool = Field(False, description="End it now.")
+    extend: Duration = Field(timedelta(), description="Total grace wanted.")
+    move: int = Field(0, description="Place among requests of its priority: higher first.")
+    prefer: Prefer = Field("earliest", description="Which of the fitting pools.")
+    max_wait: Duration | None = Field(None, description="Longest wait for the preferred pools.")
+    stopped: bool = Field(False, description="Gives its nodes back and keeps its time.")
 
     def digest(self, max_priority: int) -> str:
         """What an approval is bound to: `sha256:` over the canonical JSON of the spec without `OUTSIDE_DIGEST`."""

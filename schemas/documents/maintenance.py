@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Annotated, Self
+from typing import Self
 
 from pydantic import Field, model_validator
 
@@ -14,15 +14,15 @@ from schemas.reading.units import Instant, Lasting, LongName, Name
 class Maintenance(Model):
     """A window in which nodes are unavailable: the whole cluster, unless pools or nodes are named."""
 
-    begin: Annotated[Instant, Field(description="First instant without these nodes.")]
-    end: Annotated[Instant, Field(description="First instant with them again; after `begin`.")]
-    pools: Annotated[tuple[Name, ...], Field(description="Whole pools.")] = ()
-    nodes: Annotated[tuple[LongName, ...], Field(description="Single nodes.")] = ()
-    every: Annotated[
-        Lasting | None, Field(description="It repeats after this long, at least a day; absent: once.")
-    ] = None
-    until: Annotated[Instant | None, Field(description="No window begins from then on; with `every`.")] = None
-    reason: Annotated[str, Field(max_length=200, description="Informational.")] = ""
+    begin: Instant = Field(description="First instant without these nodes.")
+    end: Instant = Field(description="First instant with them again; after `begin`.")
+    pools: tuple[Name, ...] = Field((), description="Whole pools.")
+    nodes: tuple[LongName, ...] = Field((), description="Single nodes.")
+    every: Lasting | None = Field(
+        None, description="It repeats after this long, at least a day; absent: once."
+    )
+    until: Instant | None = Field(None, description="No window begins from then on; with `every`.")
+    reason: str = Field("", max_length=200, description="Informational.")
 
     @model_validator(mode="after")
     def _comes_again(self) -> Self:

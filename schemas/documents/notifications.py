@@ -13,62 +13,47 @@ from schemas.reading.units import Lasting, Name
 class QuietHours(Model):
     """When only urgent messages are sent; the others are sent afterwards."""
 
-    begin: Annotated[
-        str, Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$", description="Time of day.", examples=["22:00"])
-    ]
-    end: Annotated[
-        str,
-        Field(
-            pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$",
-            description="Time of day; before `begin`: of the next day.",
-            examples=["07:00"],
-        ),
-    ]
-    time_zone: Annotated[str, Field(max_length=64, description="IANA name.", examples=["Europe/Berlin"])] = (
-        "UTC"
+    begin: str = Field(
+        pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$", description="Time of day.", examples=["22:00"]
     )
-    weekends: Annotated[bool, Field(description="Whether all of Saturday and Sunday is quiet too.")] = False
+    end: str = Field(
+        pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$",
+        description="Time of day; before `begin`: of the next day.",
+        examples=["07:00"],
+    )
+    time_zone: str = Field("UTC", max_length=64, description="IANA name.", examples=["Europe/Berlin"])
+    weekends: bool = Field(False, description="Whether all of Saturday and Sunday is quiet too.")
 
 
 class Template(Model):
     """The text of a message: `$reason`, `$message`, `$request`, `$slice`, `$cluster`, `$node`, `$time`, `$type`."""
 
-    title: Annotated[str, Field(max_length=200, description="First line, or subject.")] = "$reason"
-    body: Annotated[str, Field(max_length=4000, description="For each event.")] = "$message"
+    title: str = Field("$reason", max_length=200, description="First line, or subject.")
+    body: str = Field("$message", max_length=4000, description="For each event.")
 
 
 class Route(Model):
     """One destination of notifications, and what is sent there."""
 
-    name: Annotated[Name, Field(description="Its name; unique in its document.")]
-    secret: Annotated[
-        Name,
-        Field(
-            description="Name of the operator's secret that holds the address: for the project `project.<secret>`, for "
-            "a slice `slice.<slice>.<secret>`, for a person `person.<name>.<secret>`."
-        ),
-    ]
-    events: Annotated[
-        tuple[str, ...],
-        Field(
-            max_length=100,
-            description="Reasons of events (GPRProvisioned, …), or `warnings`; empty: all.",
-        ),
-    ] = ()
-    slices: Annotated[
-        tuple[Name, ...],
-        Field(max_length=100, description="Only events of these slices; empty: all that it may see."),
-    ] = ()
-    digest: Annotated[
-        Lasting | None,
-        Field(description="Events of this long are sent as one message; absent: each at once."),
-    ] = None
-    quiet: Annotated[QuietHours | None, Field(description="When only urgent messages are sent.")] = None
-    urgent: Annotated[
-        tuple[str, ...],
-        Field(max_length=100, description="Reasons that are sent at once, despite digest and quiet hours."),
-    ] = ()
-    template: Annotated[Template, Field(description="The text of messages.")] = Template()
+    name: Name = Field(description="Its name; unique in its document.")
+    secret: Name = Field(
+        description="Name of the operator's secret that holds the address: for the project `project.<secret>`, for "
+        "a slice `slice.<slice>.<secret>`, for a person `person.<name>.<secret>`."
+    )
+    events: tuple[str, ...] = Field(
+        (), max_length=100, description="Reasons of events (GPRProvisioned, …), or `warnings`; empty: all."
+    )
+    slices: tuple[Name, ...] = Field(
+        (), max_length=100, description="Only events of these slices; empty: all that it may see."
+    )
+    digest: Lasting | None = Field(
+        None, description="Events of this long are sent as one message; absent: each at once."
+    )
+    quiet: QuietHours | None = Field(None, description="When only urgent messages are sent.")
+    urgent: tuple[str, ...] = Field(
+        (), max_length=100, description="Reasons that are sent at once, despite digest and quiet hours."
+    )
+    template: Template = Field(Template(), description="The text of messages.")
 
 
 Routes = Annotated[
@@ -79,12 +64,12 @@ Routes = Annotated[
 class ProfileSpec(Model):
     """A person's own settings."""
 
-    email: Annotated[Address, Field(description="The person.")]
+    email: Address = Field(description="The person.")
     notifications: Routes = ()
 
 
 class Profile(Document):
     """`people/<name>.yaml`: changed by the person; covers events of the slices that the person works in."""
 
-    kind: Annotated[Literal["Profile"], Field(description="Kind of document.")] = "Profile"
-    spec: Annotated[ProfileSpec, Field(description="The person, and where they are notified.")]
+    kind: Literal["Profile"] = Field("Profile", description="Kind of document.")
+    spec: ProfileSpec = Field(description="The person, and where they are notified.")

@@ -47,10 +47,9 @@ class Quota(Model):
     gpus: Gpus = None
     nodes: Nodes = None
     gpu_hours_per_month: Hours = None
-    where: Annotated[
-        tuple[QuotaWhere, ...],
-        Field(max_length=100, description="Tighter quota in some clusters or for some shapes."),
-    ] = ()
+    where: tuple[QuotaWhere, ...] = Field(
+        (), max_length=100, description="Tighter quota in some clusters or for some shapes."
+    )
 
 
 class LimitsWhere(Model):
@@ -58,80 +57,72 @@ class LimitsWhere(Model):
 
     cluster: AnyCluster = None
     gpu_shape: AnyShape = None
-    max_duration: Annotated[Lasting | None, Field(description="Longest duration of a request there.")] = None
-    max_priority: Annotated[
-        int | None, Field(ge=1, le=300, description="Highest priority of a request there; absent: any.")
-    ] = None
-    max_nodes: Annotated[
-        int | None, Field(ge=0, le=100_000, description="Most nodes of a request there; 0: none.")
-    ] = None
-    max_gpus: Annotated[
-        int | None, Field(ge=0, le=1_000_000, description="Most GPUs of a request there, of whole nodes.")
-    ] = None
+    max_duration: Lasting | None = Field(None, description="Longest duration of a request there.")
+    max_priority: int | None = Field(
+        None, ge=1, le=300, description="Highest priority of a request there; absent: any."
+    )
+    max_nodes: int | None = Field(
+        None, ge=0, le=100_000, description="Most nodes of a request there; 0: none."
+    )
+    max_gpus: int | None = Field(
+        None, ge=0, le=1_000_000, description="Most GPUs of a request there, of whole nodes."
+    )
     gpu_hours_per_month: HoursThere = None
 
 
 class SliceLimits(Model):
     """Hard limits; no approval lifts them."""
 
-    max_duration: Annotated[
-        Lasting | None,
-        Field(description="Longest duration of a request; 365d if neither slice nor project sets one."),
-    ] = None
-    max_priority: Annotated[int, Field(ge=1, le=300, description="Highest priority of a request.")] = 300
-    max_nodes: Annotated[int | None, Field(ge=1, le=100_000, description="Most nodes of a request.")] = None
-    max_gpus: Annotated[
-        int | None, Field(ge=1, le=1_000_000, description="Most GPUs of a request: all GPUs of its nodes.")
-    ] = None
-    max_memory_per_gpu: Annotated[
-        int | None, Field(ge=1, le=4096, description="GB: nodes whose GPUs have more are not used.")
-    ] = None
-    gpu_shapes: Annotated[
-        tuple[Shape, ...], Field(max_length=100, description="Shapes that requests may ask for; empty: all.")
-    ] = ()
-    max_waiting: Annotated[
-        int | None,
-        Field(ge=1, le=1000, description="Requests in the queue; newer ones beyond it wait outside."),
-    ] = None
+    max_duration: Lasting | None = Field(
+        None, description="Longest duration of a request; 365d if neither slice nor project sets one."
+    )
+    max_priority: int = Field(300, ge=1, le=300, description="Highest priority of a request.")
+    max_nodes: int | None = Field(None, ge=1, le=100_000, description="Most nodes of a request.")
+    max_gpus: int | None = Field(
+        None, ge=1, le=1_000_000, description="Most GPUs of a request: all GPUs of its nodes."
+    )
+    max_memory_per_gpu: int | None = Field(
+        None, ge=1, le=4096, description="GB: nodes whose GPUs have more are not used."
+    )
+    gpu_shapes: tuple[Shape, ...] = Field(
+        (), max_length=100, description="Shapes that requests may ask for; empty: all."
+    )
+    max_waiting: int | None = Field(
+        None, ge=1, le=1000, description="Requests in the queue; newer ones beyond it wait outside."
+    )
     gpu_hours_per_month: Hours = None
-    where: Annotated[
-        tuple[LimitsWhere, ...],
-        Field(max_length=100, description="Tighter limits in some clusters or for some shapes."),
-    ] = ()
+    where: tuple[LimitsWhere, ...] = Field(
+        (), max_length=100, description="Tighter limits in some clusters or for some shapes."
+    )
 
 
 class SliceSpec(Model):
     """People, places and limits of a slice."""
 
-    description: Annotated[str, Field(max_length=500, description="Informational.")] = ""
-    members: Annotated[
-        tuple[Person, ...], Field(min_length=1, max_length=1000, description="People who may file requests.")
-    ]
-    owners: Annotated[
-        tuple[Person, ...],
-        Field(
-            max_length=100,
-            description="People who may change its members and description, and file requests.",
-        ),
-    ] = ()
-    clusters: Annotated[
-        tuple[Name, ...],
-        Field(min_length=1, max_length=100, description="Clusters it spans, in order of preference."),
-    ]
-    namespaces: Annotated[
-        tuple[Name, ...],
-        Field(min_length=1, max_length=100, description="Its namespaces in each of those clusters."),
-    ]
-    quota: Annotated[Quota | None, Field(description="Absent: only the project's applies.")] = None
-    limits: Annotated[SliceLimits, Field(description="Hard limits of its requests.")] = SliceLimits()
-    paused: Annotated[
-        bool,
-        Field(description="Foreign changes of it in clusters are shown but not repaired; requests go on."),
-    ] = False
+    description: str = Field("", max_length=500, description="Informational.")
+    members: tuple[Person, ...] = Field(
+        min_length=1, max_length=1000, description="People who may file requests."
+    )
+    owners: tuple[Person, ...] = Field(
+        (),
+        max_length=100,
+        description="People who may change its members and description, and file requests.",
+    )
+    clusters: tuple[Name, ...] = Field(
+        min_length=1, max_length=100, description="Clusters it spans, in order of preference."
+    )
+    namespaces: tuple[Name, ...] = Field(
+        min_length=1, max_length=100, description="Its namespaces in each of those clusters."
+    )
+    quota: Quota | None = Field(None, description="Absent: only the project's applies.")
+    limits: SliceLimits = Field(SliceLimits(), description="Hard limits of its requests.")
+    paused: bool = Field(
+        False, description="Foreign changes of it in clusters are shown but not repaired; requests go on."
+    )
     notifications: Routes = ()
-    weight: Annotated[
-        float, Field(gt=0, le=1000, description="Share relative to other slices at the same priority.")
-    ] = 1.0
+    weight: float = Field(
+        1.0, gt=0, le=1000, description="Share relative to other slices at the same priority."
+    )
 
     @property
     def people(self) -> tuple[Person, ...]:
@@ -143,5 +134,5 @@ class SliceSpec(Model):
 class Slice(Document):
     """`slices/<slice>/slice.yaml`."""
 
-    kind: Annotated[Literal["Slice"], Field(description="Kind of document.")] = "Slice"
-    spec: Annotated[SliceSpec, Field(description="Who works here, where, and within which limits.")]
+    kind: Literal["Slice"] = Field("Slice", description="Kind of document.")
+    spec: SliceSpec = Field(description="Who works here, where, and within which limits.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -14,26 +14,24 @@ from schemas.reading.units import Name
 class WorkspaceRequestSpec(Model):
     """The slice that the requester wants."""
 
-    requester: Annotated[Person, Field(description="The requester, who will own the slice.")]
-    members: Annotated[tuple[Person, ...], Field(max_length=999, description="The other members.")] = ()
-    clusters: Annotated[
-        tuple[Name, ...],
-        Field(min_length=1, max_length=100, description="Its clusters, in order of preference."),
-    ]
-    namespaces: Annotated[
-        tuple[Name, ...],
-        Field(min_length=1, max_length=100, description="Its namespaces in each of those clusters."),
-    ]
-    quota: Annotated[Quota | None, Field(description="Absent: only the project's applies.")] = None
-    limits: Annotated[SliceLimits, Field(description="Hard limits of its requests.")] = SliceLimits()
-    reason: Annotated[str, Field(max_length=500, description="What it is for; read by admins.")] = ""
+    requester: Person = Field(description="The requester, who will own the slice.")
+    members: tuple[Person, ...] = Field((), max_length=999, description="The other members.")
+    clusters: tuple[Name, ...] = Field(
+        min_length=1, max_length=100, description="Its clusters, in order of preference."
+    )
+    namespaces: tuple[Name, ...] = Field(
+        min_length=1, max_length=100, description="Its namespaces in each of those clusters."
+    )
+    quota: Quota | None = Field(None, description="Absent: only the project's applies.")
+    limits: SliceLimits = Field(SliceLimits(), description="Hard limits of its requests.")
+    reason: str = Field("", max_length=500, description="What it is for; read by admins.")
 
 
 class WorkspaceRequest(Document):
     """`requests/<name>.yaml`; the slice gets the same name. A slice.yaml of that name takes precedence."""
 
-    kind: Annotated[Literal["WorkspaceRequest"], Field(description="Kind of document.")] = "WorkspaceRequest"
-    spec: Annotated[WorkspaceRequestSpec, Field(description="The requested slice.")]
+    kind: Literal["WorkspaceRequest"] = Field("WorkspaceRequest", description="Kind of document.")
+    spec: WorkspaceRequestSpec = Field(description="The requested slice.")
 
     def as_slice(self) -> Slice:
         """The slice that it makes, owned by the requester."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -13,14 +13,14 @@ from schemas.reading.units import Instant, LongName
 class Entry(Model):
     """One event for a route to send."""
 
-    at: Annotated[Instant, Field(description="When it happened.")]
-    reason: Annotated[str, Field(description="Reason of the event.")]
-    type: Annotated[Literal["Normal", "Warning"], Field(description="Warning: a person may have to act.")]
-    message: Annotated[str, Field(description="What happened.")] = ""
-    request: Annotated[str, Field(description="slice/name; empty: no request is concerned.")] = ""
-    slice: Annotated[str, Field(description="If no request is concerned; empty: no slice is either.")] = ""
-    cluster: Annotated[str, Field(description="Empty: none is concerned.")] = ""
-    node: Annotated[str, Field(description="Empty: none is concerned.")] = ""
+    at: Instant = Field(description="When it happened.")
+    reason: str = Field(description="Reason of the event.")
+    type: Literal["Normal", "Warning"] = Field(description="Warning: a person may have to act.")
+    message: str = Field("", description="What happened.")
+    request: str = Field("", description="slice/name; empty: no request is concerned.")
+    slice: str = Field("", description="If no request is concerned; empty: no slice is either.")
+    cluster: str = Field("", description="Empty: none is concerned.")
+    node: str = Field("", description="Empty: none is concerned.")
 
     @property
     def about(self) -> str:
@@ -31,33 +31,29 @@ class Entry(Model):
 class Delivery(Model):
     """One message to send."""
 
-    id: Annotated[
-        str, Field(description="Derived from the route and the events; sent along as Egs-Delivery.")
-    ]
-    urgent: Annotated[bool, Field(description="Sent at once, despite digest and quiet hours.")] = False
-    due: Annotated[Instant, Field(description="Earliest time of sending.")]
-    entries: Annotated[tuple[Entry, ...], Field(description="Events, oldest first.")] = ()
-    more: Annotated[int, Field(description="Older events that did not fit.")] = 0
+    id: str = Field(description="Derived from the route and the events; sent along as Egs-Delivery.")
+    urgent: bool = Field(False, description="Sent at once, despite digest and quiet hours.")
+    due: Instant = Field(description="Earliest time of sending.")
+    entries: tuple[Entry, ...] = Field((), description="Events, oldest first.")
+    more: int = Field(0, description="Older events that did not fit.")
 
 
 class OutboxMetadata(Metadata):
     """The name of an outbox: its owner and route."""
 
-    name: Annotated[
-        LongName, Field(description="`project.<route>`, `slice.<slice>.<route>` or `person.<name>.<route>`.")
-    ]
+    name: LongName = Field(
+        description="`project.<route>`, `slice.<slice>.<route>` or `person.<name>.<route>`."
+    )
 
 
 class OutboxRecord(Document):
     """`outbox/<name>.yaml` on the status branch: what one route has not sent yet."""
 
-    kind: Annotated[Literal["Outbox"], Field(description="Kind of document.")] = "Outbox"
-    metadata: Annotated[OutboxMetadata, Field(description="Its name.")]
-    silent: Annotated[bool, Field(description="Whether the route's failure was reported.")] = False
-    lost: Annotated[int, Field(description="Events given up since the route last worked.")] = 0
-    deliveries: Annotated[
-        tuple[Delivery, ...],
-        Field(
-            description="In the order of sending; only the first urgent and the first other one is sent at a time."
-        ),
-    ] = ()
+    kind: Literal["Outbox"] = Field("Outbox", description="Kind of document.")
+    metadata: OutboxMetadata = Field(description="Its name.")
+    silent: bool = Field(False, description="Whether the route's failure was reported.")
+    lost: int = Field(0, description="Events given up since the route last worked.")
+    deliveries: tuple[Delivery, ...] = Field(
+        (),
+        description="In the order of sending; only the first urgent and the first other one is sent at a time.",
+    )
