@@ -108,7 +108,7 @@ def in_process(requests: int, rounds: int) -> Iterator[tuple[str, float]]:
     around = {path: read_document(path, data) for path, data in base.items()}
 
     def everything() -> None:
-        tree = Repository.empty()
+        tree = Repository()
         tree.update(around)
         tree.update({path: read_document(path, data) for path, data in files.items()})
         assert not [problem for problem in tree.problems() if problem.severity == "error"]

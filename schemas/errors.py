@@ -1,9 +1,7 @@
 """Errors, by who must act.
 
-For a `UserError` a person must change a file or a command line, a `Waiting` ends by itself at a known instant, a
-`Fault` is a failure of ours or of the world and is retried with back-off. `reason` is a stable CamelCase identifier
-for machines (docs/operations.md lists all); the text says where, what, and what to do, and never contains a
-secret.
+`reason` is a stable CamelCase identifier for machines (docs/operations.md lists all); the text says where, what, and
+what to do, and never contains a secret.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ class UserError(EgsError):
 
 
 class Waiting(EgsError):  # noqa: N818 - nothing is wrong
-    """Nothing to do before `until`; then the same call continues."""
+    """Nothing is to be done before `until`; then the same call continues."""
 
     reason = "Busy"
 
@@ -39,6 +37,6 @@ class Waiting(EgsError):  # noqa: N818 - nothing is wrong
 
 
 class Fault(EgsError):  # noqa: N818 - the word of docs/vocabulary.md
-    """A failure that may pass: retried with back-off, alarmed if it stays."""
+    """A failure of ours or of the world that may pass: retried with back-off, and reported if it stays."""
 
     reason = "Fault"

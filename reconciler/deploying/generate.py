@@ -16,7 +16,7 @@ from reconciler.clusters.kubernetes.rbac import ADMISSION_RULES, DOOR_RULES, RUL
 from reconciler.deploying import part_rights
 from reconciler.deploying.install_values import Values
 from schemas.export.crds import gpr_crd
-from schemas.export.generated_files import command, differing, refresh
+from schemas.export.generated_files import GeneratedFiles
 from schemas.reading.yaml_text import dump
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "chart"
@@ -43,19 +43,8 @@ def _split(rows: tuple[Rule, ...]) -> dict[str, Any]:
     }
 
 
-def stale(folder: Path = FOLDER) -> list[str]:
-    """Paths of files that are missing or differ from the models."""
-    return differing(folder, texts())
-
-
-def write(folder: Path = FOLDER) -> None:
-    refresh(folder, texts())
-
-
-def main(arguments: list[str]) -> int:
-    """Exit 0 done or fresh, 1 stale, 2 wrong use."""
-    return command(arguments, "reconciler.deploying.generate", write, stale)
+FILES = GeneratedFiles("reconciler.deploying.generate", FOLDER, texts)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+    raise SystemExit(FILES.command(sys.argv[1:]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -9,7 +10,6 @@ from reconciler.pulls.check import Need, PullCheck, RequestChange
 from reconciler.pulls.check_basis import Stamps
 from scheduler.causes.compare import Effect
 from schemas.reading.units import format_instant, instant
-from schemas.rules.check import problem_json
 
 
 def data(check: PullCheck) -> dict[str, Any]:
@@ -20,7 +20,7 @@ def data(check: PullCheck) -> dict[str, Any]:
         "now": format_instant(check.now),
         "against": _stamps(check.stamps),
         "actor": judged.actor,
-        "problems": [problem_json(problem) for problem in check.problems],
+        "problems": [asdict(problem) for problem in check.problems],
         "conflicts": list(check.conflicts),
         "denials": [{"file": d.path, "rule": d.rule, "message": d.message} for d in judged.denials],
         "may": None

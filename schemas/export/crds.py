@@ -1,10 +1,10 @@
 """The GPR as a custom resource, made from the same models: `python -m schemas.export.crds` writes deploy/crds.
 
-The API server needs a structural schema: no references, no types below `anyOf`, RE2 patterns, no `null`. A model with
-anything else is refused when the file is made, never changed silently. The one exception: fields of several types are
-passed on unchecked, for the controller to judge.
+The API server needs a structural schema: no references, no types below `anyOf`, RE2 patterns, no `null`. A model that
+has no such form is an error here, except that fields of several types are passed on unchecked, for the controller to
+judge.
 
-Held by tests/schemas/export/test_crds.py and, on a real API server, tests/reconciler/clusters/kubernetes/test_crd.py.
+Held, on a real API server, by tests/reconciler/clusters/kubernetes/test_crd.py.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
 from schemas.documents.base import API_VERSION, Model
 from schemas.documents.gpr import GPR
-from schemas.export.generated_files import command, differing, refresh
+from schemas.export.generated_files import GeneratedFiles
 from schemas.export.json_schemas import schema_of
 from schemas.reading.units import DURATION_PATTERN, LASTING_PATTERN, NAME_PATTERN, Instant
 from schemas.reading.yaml_text import dump
@@ -53,26 +53,26 @@ _DROPPED = frozenset({"title", "default", "examples", "$defs"})
 class ObjectCondition(Model):
     """A condition of an object, as `kubectl wait --for=condition=…` reads it."""
 
-    type: Annotated[str, Field(description="Accepted, Provisioned, or a condition of the request.")]
-    status: Annotated[Literal["True", "False"], Field(description="Whether it holds.")]
-    reason: Annotated[str, Field(description="Stable CamelCase identifier for machines.")] = ""
-    message: Annotated[str, Field(description="What happened, and what to do.")] = ""
-    last_transition_time: Annotated[Instant | None, Field(description="Since when, if known.")] = None
+    type: str = Field(description="Accepted, Provisioned, or a condition of the request.")
+    status: Literal["True", "False"] = Field(description="Whether it holds.")
+    reason: str = Field("", description="Stable CamelCase identifier for machines.")
+    message: str = Field("", description="What happened, and what to do.")
+    last_transition_time: Instant | None = Field(None, description="Since when, if known.")
 
 
 class ObjectStatus(Model):
     """An object's status fields beside the request's own."""
 
-    observed_generation: Annotated[int, Field(description="The generation that this status is for.")]
-    request: Annotated[str, Field(description="slice/name of its request.")] = ""
-    filed: Annotated[bool, Field(description="Whether it was ever on the main branch.")] = False
-    author: Annotated[str, Field(description="Who last changed the object.")] = ""
-    author_verified: Annotated[bool, Field(description="Whether admission verified the author.")] = False
-    branch: Annotated[str, Field(description="Branch that waits to be merged.")] = ""
-    proposed: Annotated[str, Field(description="Digest of the proposed content.")] = ""
-    start: Annotated[Instant | None, Field(description="Its start, or the promised one.")] = None
-    end: Annotated[Instant | None, Field(description="Its end, or the promised one.")] = None
-    conditions: Annotated[tuple[ObjectCondition, ...], Field(description="Conditions that hold now.")] = ()
+    observed_generation: int = Field(description="The generation that this status is for.")
+    request: str = Field("", description="slice/name of its request.")
+    filed: bool = Field(False, description="Whether it was ever on the main branch.")
+    author: str = Field("", description="Who last changed the object.")
+    author_verified: bool = Field(False, description="Whether admission verified the author.")
+    branch: str = Field("", description="Branch that waits to be merged.")
+    proposed: str = Field("", description="Digest of the proposed content.")
+    start: Instant | None = Field(None, description="Its start, or the promised one.")
+    end: Instant | None = Field(None, description="Its end, or the promised one.")
+    conditions: tuple[ObjectCondition, ...] = Field((), description="Conditions that hold now.")
 
 
 def gpr_crd() -> Json:
@@ -98,7 +98,9 @@ def gpr_crd() -> Json:
                     "served": True,
                     "storage": True,
                     "subresources": {"status": {}},
-                    "additionalPrinterColumns": [_column(*column) for column in _COLUMNS],
+                    "additionalPrinterColumns": [
+                        dict(zip(_COLUMN, column, strict=True)) for column in _COLUMNS
+                    ],
                     "schema": {"openAPIV3Schema": _object_schema()},
                 }
             ],
@@ -106,6 +108,7 @@ def gpr_crd() -> Json:
     }
 
 
+_COLUMN = ("name", "type", "jsonPath")
 _COLUMNS = (
     ("Phase", "string", ".status.phase"),
     ("Start", "string", ".status.start"),  # kubectl shows a `date` in the future as <invalid>
@@ -115,10 +118,6 @@ _COLUMNS = (
     ("Age", "date", ".metadata.creationTimestamp"),
     ("Reason", "string", ".status.reason"),
 )
-
-
-def _column(name: str, type_: str, path: str) -> Json:
-    return {"name": name, "type": type_, "jsonPath": path}
 
 
 def _object_schema() -> Json:
@@ -216,20 +215,8 @@ def _texts() -> dict[str, str]:
     return {f"{PLURAL}.{GROUP}.yaml": dump(gpr_crd())}
 
 
-def stale(folder: Path = FOLDER) -> list[str]:
-    """Names of files that differ from the models, are missing, or belong to no kind."""
-    return differing(folder, _texts(), ours="*.yaml")
-
-
-def write(folder: Path = FOLDER) -> None:
-    """Make the folder hold exactly the definitions of the models."""
-    refresh(folder, _texts(), ours="*.yaml")
-
-
-def main(arguments: list[str]) -> int:
-    """Exit 0 done or fresh, 1 stale, 2 wrong use."""
-    return command(arguments, "schemas.export.crds", write, stale)
+FILES = GeneratedFiles("schemas.export.crds", FOLDER, _texts, ours="*.yaml")
 
 
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+    raise SystemExit(FILES.command(sys.argv[1:]))

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from schemas.documents.base import Document
-from schemas.export.generated_files import command, differing, refresh
+from schemas.export.generated_files import GeneratedFiles
 from schemas.export.json_schemas import schema_of
 from schemas.reading.reader import PATHS
 from schemas.status.gpr_status import AgentReport, ControllerRecord, GPRRecord, NodeRecord, WorkspaceRecord
@@ -47,20 +47,8 @@ def schema_texts() -> dict[str, str]:
     }
 
 
-def stale(folder: Path = FOLDER) -> list[str]:
-    """Names of files that differ from the models, are missing, or belong to no kind."""
-    return differing(folder, schema_texts(), ours="*.json")
-
-
-def write(folder: Path = FOLDER) -> None:
-    """Make the folder hold exactly the schemas of the models."""
-    refresh(folder, schema_texts(), ours="*.json")
-
-
-def main(arguments: list[str]) -> int:
-    """Exit 0 done or fresh, 1 stale, 2 wrong use."""
-    return command(arguments, "schemas.export.generate", write, stale)
+FILES = GeneratedFiles("schemas.export.generate", FOLDER, schema_texts, ours="*.json")
 
 
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+    raise SystemExit(FILES.command(sys.argv[1:]))

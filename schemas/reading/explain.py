@@ -1,7 +1,7 @@
 """Explain in sentences everything that is wrong with a document that its model refused.
 
-The model decides; the JSON Schema made from it explains, because a schema's errors name keyword, bound and
-place. What only the model detects (a date that does not exist) is added in the model's words.
+The model decides. The JSON Schema made from it explains, because its errors name keyword, bound and place; what only
+the model detects, such as a date that does not exist, is added.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def validator_of(model: type[Document]) -> Draft202012Validator:
 
 
 def _to_its_end(_: Any, pattern: str, value: Any, _schema: Any) -> Iterator[SchemaError]:
-    """As models and JSON read a pattern: `$` matches only at the end of the text, not before a final line break."""
+    """Matches as pydantic does: `$` is the end of the text, not the place before a final line break."""
     ending = f"{pattern[:-1]}\\Z" if pattern.endswith("$") else pattern
     if isinstance(value, str) and re.search(ending, value) is None:
         yield SchemaError(f"{value!r} does not match {pattern!r}")
@@ -100,7 +100,7 @@ def explain(file: str, model: type[Document], value: Any, refusal: ValidationErr
     found = list(islice(_from_schema(file, validator_of(model).iter_errors(value)), MOST))
     if len(found) == MOST:
         return tuple(found)
-    # Innermost first: a list that is only too short because a bad entry was dropped is not reported.
+    # Innermost first, so that a list that is too short only because a bad entry was dropped is not reported.
     for extra in sorted(_from_model(file, value, refusal), key=lambda finding: -len(finding.path)):
         if not _covered(extra.path, {finding.path for finding in found}):
             found.append(extra)
@@ -108,7 +108,7 @@ def explain(file: str, model: type[Document], value: Any, refusal: ValidationErr
 
 
 def _wrong_head(file: str, model: type[Document], value: Mapping[str, Any]) -> Finding | None:
-    """With a wrong kind or version nothing else can be judged."""
+    """A wrong kind or version: nothing else can be judged then."""
     kind, want = value.get("kind"), model.model_fields["kind"].default
     if kind is not None and kind != want:
         return Finding(file, "WrongKind", f"kind is {_shown(kind)}, but files here hold {want}", ("kind",))

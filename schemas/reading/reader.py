@@ -1,8 +1,8 @@
 """From a file's bytes to a document, or to everything that is wrong with it.
 
 A document is a regular file at a path of its kind, passes the strict loader and its model, and has the name of its
-file or folder. `read_document` does all of that; a cache of the results of `parse_to_json`, keyed by the content's
-hash, skips the slow half and continues with `from_json`.
+file or folder. `read_document` checks all of that. Caches keep the result of `parse_to_json`, the slow half, by the
+content's hash, and continue with `from_json`.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ _HEAD = (("api_version", "apiVersion"), ("kind", "kind"))
 _WELCOME = ("README.md", ".gitkeep")
 """Files that may be anywhere without a warning."""
 _ODD = {0o120000: "a symbolic link", 0o160000: "a submodule"}
-"""Modes that would hide everything expected below a folder."""
+"""Modes of what hides the files below it."""
 
 
 @dataclass(frozen=True, slots=True)
 class PathRule:
-    """The path of the files of one kind. The pattern's groups are the document's name (`name`) and its folders."""
+    """The path of the files of one kind. The pattern's groups are the document's `name` and its folders."""
 
     kind: str
     path: str
@@ -56,7 +56,6 @@ class PathRule:
 
     @property
     def pattern(self) -> str:
-        """The path as a regular expression."""
         return re.sub("<([a-z]+)>", rf"(?P<\1>{_NAME})", self.path.replace(".", "[.]"))
 
 
@@ -140,7 +139,7 @@ def _validated(
 
 
 def _misplaced(path: str, document: Any, names: dict[str, str]) -> list[Finding]:
-    """Contradictions between the document and its path, and head fields for which models have defaults."""
+    """Contradictions between the document and its path, and missing head fields, for which models have defaults."""
     found = [
         Finding(path, "MissingField", f"the field {alias} is missing", fix=f"add {alias}")
         for field, alias in _HEAD

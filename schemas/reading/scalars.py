@@ -1,8 +1,8 @@
 """The meaning of an unquoted YAML scalar on which all readers agree; any other is refused.
 
-The scalars of YAML 1.2's core schema, except those that a YAML 1.1 reader understands differently: `no` (false
-there), `010` (8), `1:30` (90), `1_000` (1000), `1e3` (text), `2026-11-21` (a date). The one exception is an RFC 3339
-date-time with a zone: it is text here, and every field that holds one says so.
+These are the scalars of YAML 1.2's core schema, except those that a YAML 1.1 reader understands differently: `no`
+(false there), `010` (8), `1:30` (90), `1_000` (1000), `1e3` (text), `2026-11-21` (a date). An RFC 3339 date-time with a
+zone is accepted all the same, as text: every field that holds one says so.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from math import isinf
 
 MAX_INTEGER = 2**53
-"""A reader that keeps numbers as doubles changes larger ones."""
+"""Readers that keep numbers as doubles round larger ones."""
 
 _WORDS: dict[str, bool | None] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),

@@ -1,12 +1,10 @@
 """Read one YAML document; refuse everything that two readers could understand differently.
 
-YAML 1.2 core scalars, read from libyaml's events. Tags construct nothing, and the walk keeps its own stack, so no
-input, however deep or long, can crash the process. The check on a pull request, the controller and any YAML 1.1
-reader read the same bytes the same way: a plain scalar on which readers differ (`no`, `010`, `1:30`, `1_000`) is
-refused with "quote it".
+It reads libyaml's events, with YAML 1.2 core scalars. Tags construct nothing, and the walk keeps its own stack, so no
+input, however deep or long, can crash the process. A plain scalar that YAML 1.1 readers understand differently (`no`,
+`010`, `1:30`, `1_000`) is refused with "quote it".
 
-`load` gives the value; `locate`, a second pass that only refused documents need, gives the place of every key and
-value in it.
+`load` gives the value; `locate`, a second pass for refused documents only, the place of every key and value in it.
 """
 
 from __future__ import annotations
@@ -156,7 +154,7 @@ def _walk(get: Callable[[], Any], escapes: bool, marks: bool) -> tuple[Any, int]
     """The value of the events up to the document's end, and the number of values in it.
 
     `escapes` and `marks` say whether the text can contain escapes, and tags or anchors. This loop runs for every
-    value of a repository, so it uses local names, tests the commonest event first and hardly calls anything.
+    value of a repository: it uses local names, tests the commonest event first and calls little.
     """
     top: list[Any] = []
     known, stack, nodes, in_mapping = _known, list[Any](), 0, False

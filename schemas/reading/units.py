@@ -24,7 +24,7 @@ INSTANT_PATTERN = (
 NAME_PATTERN = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
 LONG_NAME_PATTERN = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?([.][a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$"
 LINE_PATTERN = r"^[^\x00-\x1f\x7f-\x9f]*$"
-"""The strict loader refuses the other line-breaking characters; expressions of API servers cannot name them."""
+"""The strict loader refuses the other line-breaking characters; patterns of API servers cannot name them."""
 LONGEST_NAME = 253
 """Longest name with dots, as in Kubernetes."""
 MIB_ABOVE = 4096
@@ -47,7 +47,6 @@ def parse_duration(text: object) -> timedelta:
 
 
 def parse_lasting(text: object) -> timedelta:
-    """A duration above zero."""
     value = parse_duration(text)
     if value <= timedelta():
         raise ValueError("it must be above zero; a duration reads like 0d6h0m, 6h, 90m or 1w")

@@ -1,9 +1,8 @@
-"""Write plain data as block YAML that `strictyaml.load` reads back as the same data.
+"""Write plain data as block YAML that `strict_yaml.load` reads back as the same data.
 
 The same data always gives the same text: keys keep their order, text is quoted only if necessary and never wrapped, so
-a changed value is one changed line. Dicts with text keys, lists, tuples, str, int, float, bool and None are
-supported; anything else raises TypeError. The loader's bounds (depth, size, forbidden characters) are not
-checked.
+a changed value is one changed line. Anything but dicts with text keys, lists, tuples, str, int, float, bool and None
+raises TypeError. The loader's bounds (depth, size, forbidden characters) are not checked.
 """
 
 from __future__ import annotations

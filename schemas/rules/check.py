@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
 
 from schemas.reading.collector import collector_paused
 from schemas.reading.reader import read_document, rule_of
@@ -31,7 +30,7 @@ Request = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The number of documents (including refused ones), and every problem, sorted by file and place."""
+    """The number of documents, refused ones included, and every problem by file and place."""
 
     documents: int
     problems: tuple[Problem, ...]
@@ -49,14 +48,14 @@ def check_files(
     now: datetime | None = None,
     is_recorded: Callable[[str], bool] = lambda _: False,
 ) -> CheckResult:
-    """Every problem of a repository in one run.
+    """Every problem of a repository.
 
-    With `base` (the tree before the change) and the requests' phases, also forbidden edits; with `now` also expired
-    keys. `is_recorded` says whether the request of a file was accepted before: see `Repository`.
+    With `base` (the tree before the change) and the requests' phases forbidden edits too, with `now` expired keys.
+    `is_recorded`: see `Repository`.
     """
     contents: dict[str, bytes] = {}
     outcomes: dict[str, Outcome] = {}
-    repository = Repository.empty()
+    repository = Repository()
     repository.is_recorded = is_recorded
     with collector_paused():
         for path, mode, data in files:
@@ -99,20 +98,8 @@ def forbidden_edits(
 
 def as_json(result: CheckResult) -> str:
     """The stable form of `egs validate -o json`."""
-    problems = [problem_json(problem) for problem in result.problems]
+    problems = [asdict(problem) for problem in result.problems]
     return json.dumps({"documents": result.documents, "problems": problems}, indent=2, ensure_ascii=False)
-
-
-def problem_json(problem: Problem) -> dict[str, Any]:
-    return {
-        "file": problem.file,
-        "line": problem.line,
-        "column": problem.column,
-        "rule": problem.rule,
-        "severity": problem.severity,
-        "message": problem.message,
-        "fix": problem.fix,
-    }
 
 
 def as_annotations(result: CheckResult) -> str:

@@ -1,4 +1,4 @@
-"""What an edit of a request means: whether it asks for more or for something else, and whether it is allowed."""
+"""Whether an edit of a request asks for more or for something else, and whether it is allowed."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ ALWAYS_FREE = (
 """Fields that may change at any time. On a provisioned request notBefore and start then have no effect."""
 
 MORE_IS_MORE = ("nodes", "gpus_per_node", "memory_per_gpu", "duration", "priority")
-"""Fields where more is asking for more, and less is free while the request waits."""
+"""Fields where a larger value asks for more; a smaller one is free while the request waits."""
 
 SOMETHING_ELSE = ("slice", "gpu_shapes", "clusters", "instance_type", "network", "sharing", "prefer")
-"""Fields where every change asks for something else."""
+"""Fields whose every change asks for something else."""
 
 
 def asks_more_or_other(old: RequestSpec, new: RequestSpec) -> bool:
@@ -49,8 +49,8 @@ def edit_problems(
 ) -> Iterator[Finding]:
     """Forbidden edits: changed terms of a request that holds nodes.
 
-    `before` is what the file said until now (None: unknown). A term that already differed from the accepted one is not
-    blamed on this edit. A request that shall end may change anything.
+    `before` is the file's content until now (None: unknown): a term that it already has is not blamed on this edit. A
+    request that is to end may change anything.
     """
     if phase not in HOLDING or new.early_release:
         return
@@ -68,4 +68,4 @@ FIELD_NAMES = {
     "gpu_shapes": "gpuShape",
     "instance_type": "instanceType",
 }
-"""Names of resolved fields in user documents, if they differ."""
+"""Names in files of the fields that are named differently there."""

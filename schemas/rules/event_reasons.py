@@ -1,85 +1,84 @@
-"""Names that routes may use: the reasons of events, and the fields for message templates.
-
-The reasons are those of `reconciler.model.events.EventReason`, which this package does not import;
-tests/schemas/rules/test_route_rules.py compares the two.
-"""
+"""The reasons of events, and the other names that routes may use."""
 
 from __future__ import annotations
+
+from enum import StrEnum
 
 WARNINGS = "warnings"
 """Stands for every reason that asks for action."""
 
-REASONS = (
-    "GPRCreated",
-    "GPRPendingApproval",
-    "GPRApproved",
-    "GPRRejected",
-    "GPREdited",
-    "GPRMoved",
-    "GPREditRefused",
-    "GPRDelayed",
-    "GPRCancelled",
-    "GPRProvisioning",
-    "GPRPrecheckFailed",
-    "GPRPrecheckPassed",
-    "GPRProvisioned",
-    "GPRDuration25",
-    "GPRDuration50",
-    "GPRDuration75",
-    "GPRExtended",
-    "GPRExtensionRefused",
-    "GPREarlyReleased",
-    "GPRPreempted",
-    "GPRPreemptionCalledOff",
-    "GPRIdle",
-    "GPRIdleOver",
-    "GPRIdleReclaimed",
-    "GPRStopped",
-    "GPRResumed",
-    "GPRExiting",
-    "GPRCompleted",
-    "GPRRequeued",
-    "GPRFailed",
-    "GPRFileMissing",
-    "GPRNodeReplaced",
-    "GPRNodeNotReplaced",
-    "NodeOut",
-    "NodeSuspect",
-    "NodeBack",
-    "NodePostcheckFailed",
-    "PoolGrows",
-    "PoolShrinks",
-    "NodesLate",
-    "ClusterUnreachable",
-    "ClusterReachable",
-    "GPRLatencyHigh",
-    "GPRNamespaceNotReady",
-    "GPRNamespaceReady",
-    "DriftRepaired",
-    "DriftSeen",
-    "ActionRefused",
-    "DeletionsHeld",
-    "ControllerTookOver",
-    "StatusPutBack",
-    "GPRRecognised",
-    "LeaseNotRecognised",
-    "MirrorRemade",
-    "ClockDoubted",
-    "ClockBelieved",
-    "WorkspaceRequested",
-    "WorkspaceReady",
-    "WorkspaceInvalid",
-    "ManifestRefused",
-    "VerificationBegan",
-    "ChangeNotAuthorised",
-    "ChangeAuthorised",
-    "RepositoryAlarm",
-    "MainFollowedAgain",
-    "RouteSilent",
-    "NotificationsLost",
-    "EventsOmitted",
-)
-"""All event reasons."""
-
 TEMPLATE_WORDS = ("cluster", "message", "node", "reason", "request", "slice", "time", "type")
 """Names that a template may use after `$`."""
+
+
+class EventReason(StrEnum):
+    """All events; docs/operations.md explains when each appears and what to do."""
+
+    FILED = "GPRCreated"
+    PENDING_APPROVAL = "GPRPendingApproval"
+    APPROVED = "GPRApproved"
+    REJECTED = "GPRRejected"
+    EDITED = "GPREdited"
+    MOVED = "GPRMoved"
+    EDIT_REFUSED = "GPREditRefused"
+    DELAYED = "GPRDelayed"
+    CANCELLED = "GPRCancelled"
+    PROVISIONING = "GPRProvisioning"
+    CHECK_FAILED = "GPRPrecheckFailed"
+    CHECKS_PASSED = "GPRPrecheckPassed"
+    PROVISIONED = "GPRProvisioned"
+    MARK_25 = "GPRDuration25"
+    MARK_50 = "GPRDuration50"
+    MARK_75 = "GPRDuration75"
+    EXTENDED = "GPRExtended"
+    EXTENSION_REFUSED = "GPRExtensionRefused"
+    EARLY_RELEASED = "GPREarlyReleased"
+    PREEMPTED = "GPRPreempted"
+    PREEMPTION_OFF = "GPRPreemptionCalledOff"
+    IDLE = "GPRIdle"
+    IDLE_OVER = "GPRIdleOver"
+    IDLE_RECLAIMED = "GPRIdleReclaimed"
+    STOPPED = "GPRStopped"
+    RESUMED = "GPRResumed"
+    EXITING = "GPRExiting"
+    COMPLETED = "GPRCompleted"
+    REQUEUED = "GPRRequeued"
+    FAILED = "GPRFailed"
+    FILE_MISSING = "GPRFileMissing"
+    NODE_REPLACED = "GPRNodeReplaced"
+    NODE_NOT_REPLACED = "GPRNodeNotReplaced"
+    NODE_OUT = "NodeOut"
+    NODE_SUSPECT = "NodeSuspect"
+    NODE_BACK = "NodeBack"
+    POST_CHECK_FAILED = "NodePostcheckFailed"
+    POOL_GROWS = "PoolGrows"
+    POOL_SHRINKS = "PoolShrinks"
+    NODES_LATE = "NodesLate"
+    CLUSTER_UNREACHABLE = "ClusterUnreachable"
+    CLUSTER_REACHABLE = "ClusterReachable"
+    LATENCY_HIGH = "GPRLatencyHigh"
+    NAMESPACE_NOT_READY = "GPRNamespaceNotReady"
+    NAMESPACE_READY = "GPRNamespaceReady"
+    DRIFT = "DriftRepaired"
+    DRIFT_SEEN = "DriftSeen"
+    ACTION_REFUSED = "ActionRefused"
+    DELETIONS_HELD = "DeletionsHeld"
+    TAKEN_OVER = "ControllerTookOver"
+    PUT_BACK = "StatusPutBack"
+    RECOGNISED = "GPRRecognised"
+    NOT_RECOGNISED = "LeaseNotRecognised"
+    MENDED = "MirrorRemade"
+    CLOCK_DOUBTED = "ClockDoubted"
+    CLOCK_BELIEVED = "ClockBelieved"
+    WORKSPACE_ASKED = "WorkspaceRequested"
+    WORKSPACE_READY = "WorkspaceReady"
+    WORKSPACE_INVALID = "WorkspaceInvalid"
+    MANIFEST_REFUSED = "ManifestRefused"
+    TRUST_BEGAN = "VerificationBegan"
+    NOT_AUTHORISED = "ChangeNotAuthorised"
+    AUTHORISED = "ChangeAuthorised"
+    ALARM = "RepositoryAlarm"
+    FOLLOWED = "MainFollowedAgain"
+    ROUTE_SILENT = "RouteSilent"
+    NOTICES_LOST = "NotificationsLost"
+    EVENTS_OMITTED = "EventsOmitted"

@@ -62,7 +62,7 @@ def gpus_held(spec: RequestSpec, pool: Pool) -> int:
 def approval_needs(
     spec: RequestSpec, slice_: SliceSpec, project: ProjectSpec, offered: Collection[Offered]
 ) -> tuple[ApprovalNeed, ...]:
-    """Why an admin must approve a request that fits these nodes: the project's policy, or no pool is within quota."""
+    """Why an admin must approve the request: the project's policy, or that no offered pool is within quota."""
     shapes = {node.gpu_shape for _, node in offered} if project.approval.gpu_shapes else ()
     found = [*_of_pools(spec, slice_, project, offered), *_by_policy(spec, project, shapes)]
     if len(found) < 2:  # nearly always
@@ -73,7 +73,7 @@ def approval_needs(
 def _of_pools(
     spec: RequestSpec, slice_: SliceSpec, project: ProjectSpec, offered: Collection[Offered]
 ) -> tuple[ApprovalNeed, ...]:
-    """The reasons of the pool that needs the fewest; on a tie, of the pool with the smallest nodes."""
+    """The reasons in the pool with the fewest; on a tie, in the pool with the smallest nodes."""
     of_each = []
     for one in offered:
         needs = needs_there(spec, slice_, project, one)

@@ -2,8 +2,6 @@
 
 A limit is hard; above a quota an admin must approve. Both come from the slice and from the project's rules for every
 slice; the stricter applies. Only the controller knows what is used in a month: `reconciler.accounts.monthly_limits`.
-
-Held by tests/schemas/rules/test_limits.py.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from schemas.documents.slice import LimitsWhere, Quota, QuotaWhere, SliceLimits,
 from schemas.reading.units import format_duration
 
 NO_SHAPE = ("none",)
-"""Shapes of a slice if the project allows none of its own: no GPU has this name."""
+"""Shapes of a slice whose own shapes the project all forbids; no GPU has this name."""
 
 LONGEST = timedelta(days=365)
 """Longest duration if neither slice nor project sets one: a longer one is nearly always a typo."""
@@ -61,7 +59,6 @@ class LimitViolation:
 
     @property
     def rule(self) -> str:
-        """The rule that it breaks."""
         return RULES[self.field]
 
     @property
@@ -85,7 +82,7 @@ class HourBound:
 
     def covers(self, cluster: str, gpu_shape: str) -> bool:
         """Whether GPU-hours there count."""
-        return self.cluster in (None, cluster) and self.gpu_shape in (None, gpu_shape)
+        return _is_of(self, cluster, gpu_shape)
 
 
 # -- the slice within its project --------------------------------------------------------------------------------------
@@ -125,8 +122,7 @@ def _less(own: Quota, every: Quota) -> Quota:
 
 
 def _least(one: Bound | None, other: Bound | None) -> Bound | None:
-    found = [bound for bound in (one, other) if bound is not None]
-    return min(found, default=None)
+    return min((bound for bound in (one, other) if bound is not None), default=None)
 
 
 def _common(own: tuple[str, ...], every: tuple[str, ...]) -> tuple[str, ...]:
@@ -152,7 +148,7 @@ def broken(spec: RequestSpec, limits: SliceLimits) -> tuple[LimitViolation, ...]
 
 
 def broken_there(spec: RequestSpec, limits: SliceLimits, offered: Offered) -> tuple[LimitViolation, ...]:
-    """Hard limits that keep a request from the nodes of that pool, if it breaks none by itself."""
+    """Hard limits that keep the request off that pool's nodes; `broken` has those that it breaks anywhere."""
     cluster, node = offered
     if not bounds_nodes(limits):  # true for most slices
         return ()
@@ -199,7 +195,7 @@ def _beyond(field: str, asked: int, most: int | None, of: str) -> Iterator[Limit
         yield LimitViolation(field, str(asked), f"at most {most}{of}")
 
 
-def _is_of(bound: LimitsWhere | QuotaWhere, cluster: str, gpu_shape: str) -> bool:
+def _is_of(bound: LimitsWhere | QuotaWhere | HourBound, cluster: str, gpu_shape: str) -> bool:
     return bound.cluster in (None, cluster) and bound.gpu_shape in (None, gpu_shape)
 
 

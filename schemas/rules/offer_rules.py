@@ -1,7 +1,4 @@
-"""Rules of API keys and template bindings: what they refer to exists, and keys are unique.
-
-Held by tests/schemas/rules/test_offer_rules.py.
-"""
+"""Rules of API keys and template bindings: what they refer to exists, and keys are unique."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any
 
 from schemas.documents.apikey import ApiKey
 from schemas.documents.approval import Approval
@@ -36,13 +36,11 @@ Outcome = Reading | None
 
 
 class Repository:
-    """One tree's documents. Updated in place by a single owner."""
+    """One tree's documents. A single owner updates them in place."""
 
     def __init__(self) -> None:
         self._documents: dict[str, Document] = {}
-        self._others: dict[
-            str, Document
-        ] = {}  # documents other than requests: few, and enough for most lookups
+        self._others: dict[str, Document] = {}  # all but requests: few, and enough for most lookups
         self._refused: dict[str, tuple[Problem, ...]] = {}
         self._named: dict[type[Document], dict[Any, Any]] = {kind: {} for kind in _NAMES}
         self._parts: defaultdict[Key, set[str]] = defaultdict(set)
@@ -55,10 +53,6 @@ class Repository:
         """Whether the request of a file was accepted before; asked if a slice has too many of them."""
         self.rules_run = 0
         """Number of documents on which the last update ran the rules."""
-
-    @classmethod
-    def empty(cls) -> Self:
-        return cls()
 
     @property
     def documents(self) -> Mapping[str, Document]:
@@ -76,18 +70,16 @@ class Repository:
         return MappingProxyType(self._refused)
 
     def absent(self, path: str) -> bool:
-        """Whether there is no file at that path, neither a document nor a refused one."""
+        """Whether there is no file at that path, not even a refused one."""
         return path not in self._documents and path not in self._refused
 
     @property
     def project(self) -> Project | None:
-        """The project, if project.yaml is valid."""
         found = self._documents.get(PROJECT)
         return found if isinstance(found, Project) else None
 
     @property
     def clusters(self) -> Mapping[str, Cluster]:
-        """By name."""
         return MappingProxyType(self._named[Cluster])
 
     @property
@@ -101,12 +93,10 @@ class Repository:
 
     @property
     def workspaces(self) -> Mapping[str, WorkspaceRequest]:
-        """Requests for slices, by name."""
         return MappingProxyType(self._named[WorkspaceRequest])
 
     @property
     def templates(self) -> Mapping[str, GPRTemplate]:
-        """By name."""
         return MappingProxyType(self._named[GPRTemplate])
 
     @property
@@ -116,12 +106,10 @@ class Repository:
 
     @property
     def keys(self) -> Mapping[str, ApiKey]:
-        """Manifests of API keys, by name."""
         return MappingProxyType(self._named[ApiKey])
 
     @property
     def profiles(self) -> Mapping[str, Profile]:
-        """People's own profiles, by name."""
         return MappingProxyType(self._named[Profile])
 
     @property
@@ -265,7 +253,7 @@ _NAMES: dict[type[Document], Callable[[Any], str | tuple[str, str]]] = {
     Profile: lambda document: document.metadata.name,
     GPR: lambda document: (document.spec.slice, document.metadata.name),
 }
-"""The lookup key of each kind."""
+"""The key of a document in the table of its kind."""
 
 
 def _own(value: Any) -> Any:

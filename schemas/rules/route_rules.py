@@ -1,7 +1,4 @@
-"""Rules of routes: who is notified of which events, when, and in which words.
-
-Held by tests/schemas/rules/test_route_rules.py.
-"""
+"""Rules of routes: who is notified of which events, when, and in which words."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ from schemas.documents.project import Project
 from schemas.documents.slice import Slice
 from schemas.reading.strict_yaml import Path
 from schemas.reading.units import format_duration
-from schemas.rules.event_reasons import REASONS, TEMPLATE_WORDS, WARNINGS
+from schemas.rules.event_reasons import TEMPLATE_WORDS, WARNINGS, EventReason
 from schemas.rules.findings import Finding
 from schemas.rules.view import View, profile_key, profile_path
 
@@ -101,7 +98,7 @@ def _unknown(route: Route, at: Path) -> Iterator[_Unknown]:
             yield _Unknown("UnknownWord", message, at_text, word, lambda: TEMPLATE_WORDS, _WORDS)
 
 
-_REASONS = (*REASONS, WARNINGS)
+_REASONS = (*EventReason, WARNINGS)
 _WHERE_REASONS = (
     f"docs/operations.md lists the reasons of events; {WARNINGS} stands for all that ask for action"
 )

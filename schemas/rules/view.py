@@ -1,4 +1,4 @@
-"""A rule's view of a repository; every read is recorded, so that only affected rules run again."""
+"""How a rule sees a repository: each read is recorded, so that a change runs only the rules that it affects."""
 
 from __future__ import annotations
 
@@ -24,42 +24,34 @@ Kind = TypeVar("Kind", bound=Document)
 
 
 def slice_path(name: str) -> str:
-    """Path of a slice's document."""
     return f"slices/{name}/slice.yaml"
 
 
 def workspace_path(name: str) -> str:
-    """Path of the request for a workspace."""
     return f"requests/{name}.yaml"
 
 
 def gpr_path(slice_: str, name: str) -> str:
-    """Path of a request's document."""
     return f"slices/{slice_}/gprs/{name}.yaml"
 
 
 def cluster_path(name: str) -> str:
-    """Path of a cluster's document."""
     return f"clusters/{name}.yaml"
 
 
 def template_path(name: str) -> str:
-    """Path of a template's document."""
     return f"templates/{name}.yaml"
 
 
 def key_path(name: str) -> str:
-    """Path of an API key's manifest."""
     return f"keys/{name}.yaml"
 
 
 def profile_path(name: str) -> str:
-    """Path of a person's profile."""
     return f"people/{name}.yaml"
 
 
 def binding_path(slice_: str) -> str:
-    """Path of a slice's template binding."""
     return f"bindings/{slice_}.yaml"
 
 
@@ -128,9 +120,9 @@ class View:
         documents: Mapping[str, Document],
         refused: Mapping[str, object],
         parts: Mapping[Key, set[str]],
-        age: Callable[[str], tuple[bool, int]] = lambda _: (True, 0),
+        age: Callable[[str], tuple[bool, int]],
     ) -> None:
-        """`age` gives for a file whether its request has no record, and the change in which it came: less is older."""
+        """`age` of a file: whether its request has no record, and the number of the update in which it came."""
         self._documents, self._refused, self._parts, self._age = documents, refused, parts, age
         self.read: set[Key] = set()
 
@@ -144,16 +136,13 @@ class View:
         self.read.add(key)
         return sorted(self._parts.get(key, ()))
 
-    def count(self, key: Key) -> int:
-        """How many documents make up a fact."""
-        self.read.add(key)
-        return len(self._parts.get(key, ()))
-
     def beyond(self, key: Key, most: int) -> list[str]:
         """The newest documents of a fact above `most`, sorted; documents with a record are never among them."""
-        if self.count(key) <= most:
+        self.read.add(key)
+        paths = self._parts.get(key, set())
+        if len(paths) <= most:
             return []
-        aged = sorted((*self._age(path), path) for path in self._parts[key])
+        aged = sorted((*self._age(path), path) for path in paths)
         return sorted(path for is_new, _, path in aged[most:] if is_new)
 
     def document(self, path: str, kind: type[Kind]) -> Kind | None:

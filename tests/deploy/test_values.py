@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,14 +17,15 @@ from tests.deploy.helm import CHART, ROOT
 
 
 def test_the_committed_files_of_the_chart_are_fresh() -> None:
-    assert generate.stale() == [], "run: make schemas"
+    assert generate.FILES.stale() == [], "run: make schemas"
 
 
 def test_a_stale_file_is_named_and_written_anew(tmp_path: Path) -> None:
-    generate.write(tmp_path)
-    assert generate.stale(tmp_path) == []
+    files = replace(generate.FILES, folder=tmp_path)
+    files.write()
+    assert files.stale() == []
     (tmp_path / "files" / "rights.yaml").write_text("driver: []\n")
-    assert generate.stale(tmp_path) == ["files/rights.yaml"]
+    assert files.stale() == ["files/rights.yaml"]
 
 
 def test_the_chart_has_the_custom_resources_of_deploy_crds() -> None:

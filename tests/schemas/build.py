@@ -121,6 +121,6 @@ def outcomes(changes: Mapping[str, Any] | None = None) -> dict[str, Outcome]:
 
 
 def repository(changes: Mapping[str, Any] | None = None) -> Repository:
-    made = Repository.empty()
+    made = Repository()
     made.update(outcomes(changes))
     return made

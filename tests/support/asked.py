@@ -65,7 +65,7 @@ def status(phase: Phase = Phase.QUEUED, **more: object) -> GPRStatus:
 def view(*objects: GprObject, files: dict[str, str] | None = None, **more: object) -> ObjectsView:
     """A cluster and a repository; `files` come on top of project, cluster and slices."""
     texts = BASE | (files or {})
-    repository = Repository.empty()
+    repository = Repository()
     repository.update({path: read_document(path, text.encode()) for path, text in texts.items()})
     given = {
         "cluster": "east", "via": "commit", "namespaces": NAMESPACES, "repository": repository,

@@ -60,7 +60,7 @@ def phases(source: Source) -> dict[tuple[str, str], Phase]:
 
 
 def _repository(files: Sequence[File]) -> Repository:
-    repository = Repository.empty()
+    repository = Repository()
     repository.update({path: read_document(path, data, mode) for path, mode, data in files})
     return repository
 

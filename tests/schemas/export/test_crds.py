@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ SCHEMA = VERSION["schema"]["openAPIV3Schema"]
 
 
 def test_the_committed_definition_is_fresh() -> None:
-    assert crds.stale() == [], "run: make schemas"
+    assert crds.FILES.stale() == [], "run: make schemas"
 
 
 def test_the_file_reads_back_as_the_definition() -> None:
@@ -90,15 +91,16 @@ def test_what_has_no_form_is_refused_when_the_file_is_made(schema: dict[str, Any
 
 
 def test_stale_missing_and_foreign_files_are_noticed_and_mended(tmp_path: Path) -> None:
-    crds.write(tmp_path)
-    assert crds.stale(tmp_path) == []
+    files = replace(crds.FILES, folder=tmp_path)
+    files.write()
+    assert files.stale() == []
     (tmp_path / "gprs.egs.dev.yaml").write_text("x: 1\n")
     (tmp_path / "old.yaml").write_text("x: 1\n")
-    assert crds.stale(tmp_path) == ["gprs.egs.dev.yaml", "old.yaml"]
-    crds.write(tmp_path)
-    assert crds.stale(tmp_path) == []
+    assert files.stale() == ["gprs.egs.dev.yaml", "old.yaml"]
+    files.write()
+    assert files.stale() == []
 
 
 def test_wrong_use_exits_2() -> None:
-    assert crds.main(["--chekc"]) == 2
-    assert crds.main(["--check"]) == 0
+    assert crds.FILES.command(["--chekc"]) == 2
+    assert crds.FILES.command(["--check"]) == 0

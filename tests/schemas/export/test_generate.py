@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ FILES = sorted(path for path in EXAMPLE.rglob("*") if path.is_file())
 
 
 def test_the_committed_schemas_are_fresh() -> None:
-    assert generate.stale() == [], "run: make schemas"
+    assert generate.FILES.stale() == [], "run: make schemas"
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
@@ -59,19 +60,20 @@ def test_defaults_are_written_as_files_have_them(name: str) -> None:
 
 
 def test_stale_missing_and_foreign_files_are_noticed_and_mended(tmp_path: Path) -> None:
-    generate.write(tmp_path)
-    assert generate.stale(tmp_path) == []
+    files = replace(generate.FILES, folder=tmp_path)
+    files.write()
+    assert files.stale() == []
     (tmp_path / "gpr.schema.json").write_text("{}")
     (tmp_path / "slice.schema.json").unlink()
     (tmp_path / "old.schema.json").write_text("{}")
-    assert generate.stale(tmp_path) == ["gpr.schema.json", "old.schema.json", "slice.schema.json"]
-    generate.write(tmp_path)
-    assert generate.stale(tmp_path) == []
+    assert files.stale() == ["gpr.schema.json", "old.schema.json", "slice.schema.json"]
+    files.write()
+    assert files.stale() == []
 
 
 def test_wrong_use_exits_2() -> None:
-    assert generate.main(["--chekc"]) == 2
-    assert generate.main(["--check"]) == 0
+    assert generate.FILES.command(["--chekc"]) == 2
+    assert generate.FILES.command(["--check"]) == 0
 
 
 def test_the_example_repository_draws_no_word_at_all() -> None:

@@ -124,7 +124,7 @@ def test_any_way_to_a_tree_finds_the_same_as_reading_it_afresh(history: list[lis
         }
         tree.update(changes)
         files |= changes
-        afresh = Repository.empty()
+        afresh = Repository()
         afresh.update(files)
         assert tree.problems() == afresh.problems()
         assert dict(tree.documents) == dict(afresh.documents)

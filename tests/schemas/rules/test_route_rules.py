@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.events import EventReason
 from schemas.reading.strict_yaml import locate
-from schemas.rules.event_reasons import REASONS, TEMPLATE_WORDS
+from schemas.rules.event_reasons import TEMPLATE_WORDS
 from schemas.rules.rule_list import BY_ID
 from tests.schemas.build import GONE, SLICE, check, files
 from tests.support.profile import law
@@ -38,13 +37,6 @@ def with_routes(place: str, *routes: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("place", PLACES)
 def test_a_route_that_uses_everything_breaks_no_rule(place: str) -> None:
     assert check(with_routes(place, ROUTE, {"name": "mail", "secret": "mail"})).problems == ()
-
-
-def test_the_reasons_are_those_of_the_controller() -> None:
-    """H10: `schemas` imports nothing of the reconciler, so the list is kept twice."""
-    assert tuple(EventReason) == REASONS, (
-        "bring schemas/rules/event_reasons.py up to date with reconciler.model.events.EventReason"
-    )
 
 
 @pytest.mark.parametrize(
