@@ -33,7 +33,7 @@ from reconciler.processes.process_options import (
 )
 from reconciler.processes.webhooks import secrets_of
 from reconciler.settings import Settings
-from reconciler.trust.trust_options import ForgeOptions, TrustOptions, forge_of, known_forge
+from reconciler.trust.trust_options import ForgeOptions, TrustOptions, forge_of, known_forge, option
 from schemas.errors import EgsError, UserError
 
 app = typer.Typer(
@@ -64,11 +64,10 @@ class ProviderOptions:
 
     oidc_issuer: Annotated[
         str,
-        typer.Option(
+        option(
             "--oidc-issuer",
-            envvar="EGS_OIDC_ISSUER",
-            help="Issuer of the OpenID provider through which people log in. Default: API keys only.",
-            show_default=False,
+            "EGS_OIDC_ISSUER",
+            "Issuer of the OpenID provider through which people log in. Default: API keys only.",
         ),
     ] = ""
     oidc_client: Annotated[
@@ -79,20 +78,18 @@ class ProviderOptions:
     ] = "egs"
     oidc_secret: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--oidc-secret",
-            envvar="EGS_OIDC_SECRET_FILE",
-            help="File with the client secret; without it the client is public and protected by PKCE.",
-            show_default=False,
+            "EGS_OIDC_SECRET_FILE",
+            "File with the client secret; without it the client is public and protected by PKCE.",
         ),
     ] = None
     oidc_cli_client: Annotated[
         str,
-        typer.Option(
+        option(
             "--oidc-cli-client",
-            envvar="EGS_OIDC_CLI_CLIENT",
-            help="Client id of `egs login` at the provider. Default: the portal's.",
-            show_default=False,
+            "EGS_OIDC_CLI_CLIENT",
+            "Client id of `egs login` at the provider. Default: the portal's.",
         ),
     ] = ""
     oidc_scopes: Annotated[
@@ -109,12 +106,7 @@ class ProviderOptions:
     ] = "groups"
     oidc_ca: Annotated[
         Path | None,
-        typer.Option(
-            "--oidc-ca",
-            envvar="EGS_OIDC_CA_FILE",
-            help="CA certificates for the provider. Default: the system's.",
-            show_default=False,
-        ),
+        option("--oidc-ca", "EGS_OIDC_CA_FILE", "CA certificates for the provider. Default: the system's."),
     ] = None
 
     def settings(self) -> ProviderSettings | None:
@@ -141,29 +133,26 @@ class Serving:
     ] = "127.0.0.1:8080"
     public_url: Annotated[
         str,
-        typer.Option(
+        option(
             "--public-url",
-            envvar="EGS_PUBLIC_URL",
-            help="URL under which people reach it: https://egs.example.com. Needed for browser logins.",
-            show_default=False,
+            "EGS_PUBLIC_URL",
+            "URL under which people reach it: https://egs.example.com. Needed for browser logins.",
         ),
     ] = ""
     session_secret: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--session-secret",
-            envvar="EGS_SESSION_SECRET_FILE",
-            help="File with 32 bytes or more to sign sessions, the same for all replicas. Default: a new one.",
-            show_default=False,
+            "EGS_SESSION_SECRET_FILE",
+            "File with 32 bytes or more to sign sessions, the same for all replicas. Default: a new one.",
         ),
     ] = None
     trusts_proxy: Annotated[
         str,
-        typer.Option(
+        option(
             "--trusts-proxy",
-            envvar="EGS_TRUSTS_PROXY",
-            help="Comma-separated addresses of proxies whose X-Forwarded headers are trusted. Default: none.",
-            show_default=False,
+            "EGS_TRUSTS_PROXY",
+            "Comma-separated addresses of proxies whose X-Forwarded headers are trusted. Default: none.",
         ),
     ] = ""
 

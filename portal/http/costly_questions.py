@@ -1,8 +1,6 @@
 """Questions that need a plan, one at a time in a thread of their own, so that cheap ones are answered meanwhile.
 
 More threads would not help: they would take the interpreter from each other and from the other answers.
-
-Held by tests/portal/http/test_costly_questions.py.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 A cursor names the last item of the page and its position. Items added before it neither repeat nor hide others. If
 that item is gone, the list continues at its position.
-
-Held by tests/portal/http/test_paging.py.
 """
 
 from __future__ import annotations

@@ -3,8 +3,6 @@
 A token names a person and the key or login behind it. Rights are looked up at every request, so a revoked or deleted
 key ends its sessions. Every signed text names its purpose: a session cannot be used as a login under way, nor either
 of them as anything else that the same secret signs.
-
-Held by tests/portal/identity/test_sessions.py.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """The events of a stream: the latest, then each new one as it is committed. One owner.
 
 A stream starts at most an hour back and remembers how far it has looked; in a newer view it looks at newer events only.
-
-Held by tests/portal/views/test_event_stream.py.
 """
 
 from __future__ import annotations

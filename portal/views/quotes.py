@@ -128,10 +128,7 @@ def _likely(view: View, spec: RequestSpec, answers: tuple[Quote, ...]) -> dict[P
 
 
 def _item(
-    view: View,
-    answer: Quote,
-    found: tuple[tuple[LimitViolation, ...], Forecast | None],
-    now: datetime,
+    view: View, answer: Quote, found: tuple[tuple[LimitViolation, ...], Forecast | None], now: datetime
 ) -> WaitTime:
     broken, likely = found
     row = command_row(answer, view.state, is_barred=bool(broken))

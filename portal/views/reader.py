@@ -4,8 +4,6 @@ The remote is fetched once per poll and after a webhook, but not after a push of
 A new commit replaces the whole view and wakes all waiters. While the remote does not answer, the last view stays and
 ages: after three polls `ready` reports it, and soon afterwards `view` refuses it, so that a key revoked meanwhile does
 not stay valid for ever. Its age is measured by a monotonic clock.
-
-Held by tests/portal/views/test_reader.py.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 The reasons follow from the view's plan. Each alternative costs a plan of its own, so they are tried within a time
 limit; the answer says how many were left out.
-
-Held by tests/portal/views/test_why.py.
 """
 
 from __future__ import annotations

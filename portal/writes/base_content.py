@@ -1,9 +1,9 @@
 """The content that a change starts from, and what others changed in the same file meanwhile.
 
-If main is verified and a file's change is held, a change starts from the content that was authorised last, never from
-the held one (`reconciler.changes.reinstate`).
+If main is verified and holds a change of the file, a new change starts from the content that was authorised last
+(`reconciler.changes.reinstate`).
 
-Held by tests/portal/test_verified.py and tests/portal/writes/test_writer.py.
+Held by tests/portal/test_verified.py.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MOST_STEPS = 200
 
 @dataclass(slots=True)
 class BaseContent:
-    """`writing.Tree`: main at its tip, plus the changes that are about to be written with this one."""
+    """`write_request.Tree`: main at its tip, plus the changes that are about to be written with this one."""
 
     main_tree: MainTree
     held: Mapping[str, HeldChange]
@@ -43,7 +43,6 @@ class BaseContent:
         return self.versions(path).data if path in self.held else self.main_tree.content(path)
 
     def versions(self, path: str) -> FileVersions:
-        """A held file of main."""
         store, tip = self.main_tree.store, self.main_tree.tip
         return versions_of(path, store.read_path(tip, path), self.held.get(path), self._blob)
 
@@ -60,7 +59,7 @@ class BaseContent:
         return sorted(path for path in there if path.startswith(f"{folder}/"))
 
     def authors(self, path: str) -> Collection[str]:
-        """ApiError 409 while a change of the file is under way; then the caller tries again."""
+        """ApiError 409 while another change of the file is under way."""
         if path in self.above:
             raise conflict(f"{quoted(path)} is being changed; look at it again, then try again")
         return authors_of(self.main_tree.store, self.main_tree.tip, path)
@@ -86,18 +85,12 @@ def authors_of(store: Store, tip: str, path: str) -> set[str]:
 
 
 def overtaken(store: Store, path: str, by: Changed, tip: str) -> ApiError:
-    """409: another user changed the file since the caller looked; names the user, the commit and the fields."""
+    """409: another user changed the file since the caller looked."""
     before = store.parent(by.commit)
     old = None if before is None else store.read_path(before, path)
     fields = list(fields_changed(path, old, store.read_path(by.commit, path)))
     more = f" ({', '.join(fields[:MOST_FIELDS])})" if fields else ""
-    data = {
-        "path": path,
-        "who": by.email,
-        "commit": by.commit,
-        "main": tip,
-        "fields": fields[:MOST_FIELDS],
-    }
+    data = {"path": path, "who": by.email, "commit": by.commit, "main": tip, "fields": fields[:MOST_FIELDS]}
     text = f"{quoted(by.email)} changed {quoted(path)} meanwhile{more}; look at it again, then try again"
     return conflict(text, "Conflict", data)
 

@@ -1,7 +1,7 @@
-"""Whether a change on main takes effect: its request may have got its nodes while the change was on its way.
+"""Whether a change on main takes effect.
 
-The controller may have committed a hand-over of nodes that was in no view when the change was made. Then the change is
-on main but the lease keeps its terms, and the caller gets a conflict instead of a success.
+While it was on its way, the controller may have given the request its nodes. Then the change is on main but the lease
+keeps its terms, and the caller gets a conflict instead of a success.
 
 Held by tests/portal/test_endings.py.
 """

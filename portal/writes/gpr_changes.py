@@ -3,8 +3,7 @@
 Held by tests/portal/test_gpr_changes.py and test_endings.py:
   * a request in another state is refused with the state's own key;
   * an edit leaves comments and order of the file as they are;
-  * a request ends by `earlyRelease` in its file, which is right in every phase: the request may have got its nodes
-    since we looked. No file is deleted here.
+  * a request ends by `earlyRelease` in its file, never by deleting it: it may have got its nodes since we looked.
 """
 
 from __future__ import annotations
@@ -32,13 +31,14 @@ RELEASED, PROVISIONED, NOT_PROVISIONED = "GpuAlreadyReleased", "GpuAlreadyProvis
 WHILE_HELD = frozenset({"earlyRelease", "extend", "stopped", "model", "idleTimeout"})
 """Fields that may still change once a request has its nodes; all others are its terms."""
 _SIZE = {"nodes": "numberOfGPUNodes", "duration": "exitDuration"}
+"""Fields that say how much, with the vendor's names."""
 
 
 # -- access ------------------------------------------------------------------------------------------------------------
 
 
 def seen(view: View, caller: Caller, id_or_key: str) -> Found:
-    """The request, if the caller may see it; ApiError 404."""
+    """The request; ApiError 404 if there is none that the caller may see."""
     found = found_in(view, id_or_key)
     if found is None or not caller.may_see(found.slice):
         raise not_found("request", id_or_key)
@@ -63,11 +63,10 @@ def filed(view: View, tree: Tree, key: str, nonce: str, wanted: RequestedFields)
 
 def _taken(view: View, tree: Tree, key: str) -> str:
     """Why a name is in use: a finished request keeps it while its file exists, a record until the next cycle."""
-    status, there = view.facts.requests.get(key), tree.read(gpr_path(*key.split("/")))
-    text = f"a request {key} exists already; choose another name"
+    status = view.facts.requests.get(key)
     if status is None or status.phase not in TERMINAL:
-        return text
-    if there is None:
+        return f"a request {key} exists already; choose another name"
+    if _there(tree, key)[1] is None:
         return f"{key} was {status.phase}, and the controller's next cycle removes its record; try again then"
     return f"{key} is {status.phase} and never runs again; choose another name, or free it with `egs prune --apply`"
 
@@ -78,9 +77,7 @@ def with_template(view: View, slice_: str, spec: Mapping[str, Any]) -> dict[str,
     if spec.get("template") or all(field in spec for field in _SIZE):
         return dict(spec)
     if binding is None:
-        missing = " and ".join(
-            {"nodes": "numberOfGPUNodes", "duration": "exitDuration"}[f] for f in _SIZE if f not in spec
-        )
+        missing = " and ".join(name for field, name in _SIZE.items() if field not in spec)
         raise bad_parameters(f"{missing}: required, unless templateName gives it")
     clusters = spec.get("clusters") or [bound.cluster for bound in binding.clusters]
     offered = {bound.cluster: bound.default for bound in binding.clusters}
@@ -149,7 +146,6 @@ def has_terms(fields: Mapping[Path, Any]) -> bool:
 def check_edit(found: Found, fields: Mapping[Path, Any]) -> None:
     """ApiError 409 if the request's state fixes one of these fields."""
     phase = None if found.status is None else found.status.phase
-    releases = ("earlyRelease",) in fields
     if _is_over(found):
         raise conflict(f"{found.key} is {phase} and has no nodes any more; file a new request", RELEASED)
     if phase in HOLDING:
@@ -159,12 +155,12 @@ def check_edit(found: Found, fields: Mapping[Path, Any]) -> None:
                 f"{found.key} is {phase} and keeps its terms ({', '.join(fixed)}); release it, or file another",
                 PROVISIONED,
             )
-    elif releases:
+    elif ("earlyRelease",) in fields:
         raise conflict(f"{found.key} has no nodes yet; cancel it instead", NOT_PROVISIONED)
 
 
 def _is_over(found: Found) -> bool:
-    """Ended, or ending for good; a request that makes room comes back and may still be changed."""
+    """Whether it has ended, or is ending for good; one that makes room comes back and may still be changed."""
     status = found.status
     if status is None:
         return False

@@ -1,12 +1,10 @@
 """Writes through the API, as recorded in main's history: by request id and by idempotency key.
 
-There is no other memory: the trailers of commits are read, so every replica can repeat the first answer, also for a
-write that another replica made a moment ago. Only the last `REMEMBERED` commits are searched.
+The trailers of commits are the only memory, so every replica can repeat the first answer, also for a write that
+another replica made a moment ago. Only the last `REMEMBERED` commits are searched.
 
 Anyone who can commit can write trailers. So only commits by the service count and, if it signs, only signed ones; each
 speaks for its author alone. On an unverified main anyone who may push can forge both.
-
-Held by tests/portal/writes/test_idempotency.py.
 """
 
 from __future__ import annotations

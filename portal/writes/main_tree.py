@@ -1,8 +1,6 @@
 """Main as the writer sees it: its documents, its files, and recent changes by path.
 
 Documents are read once, then updated at the cost of what changed.
-
-Held by tests/portal/writes/test_main_tree.py.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ from schemas.reading.strict_yaml import MAX_BYTES
 from schemas.rules.repository import Outcome
 
 MOST_COMMITS = 500
-"""Most commits of others that are read one by one; beyond that all their changes count as the last one's."""
+"""Most commits of others that are read one by one; of more, all changes count as the last commit's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +37,7 @@ class Changed:
 
 @dataclass(slots=True)
 class MainTree:
-    """One owner. `tip` is the commit that everything here reflects, apart from changes being tried."""
+    """For one owner. Everything here reflects the commit `tip`, apart from changes being tried."""
 
     store: Store
     tip: str

@@ -1,8 +1,6 @@
 """Whether a caller may push a change, may propose it, or may not make it. Pure.
 
 `reconciler.trust.policy` decides, as it does for commits of people, so the API allows no more than Git.
-
-Held by tests/portal/writes/test_permission.py.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The branch's name ends in the idempotency key (or the request id), so that a rep
 open branch proposes already is not proposed again: the same caller gets that branch, another caller a refusal that
 names it. A branch is open for a path while main has not changed that path since the branch was made.
 
-Held by tests/portal/writes/test_proposals.py and tests/portal/test_budget.py.
+Held by tests/portal/test_budget.py.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ log = logging.getLogger(__name__)
 _TAIL = (
     "\n\n_Requested through the API by {who}. The check says whether it is valid, and who must approve it._\n"
 )
-
 MOST_ASKED = 5
 """Workspaces that one person may have waiting for an admin."""
 
@@ -52,7 +51,7 @@ class _Brought:
 
 @dataclass(slots=True)
 class Proposals:
-    """Pushes branches; one owner. Call `look` first; `opened` may be called from another thread."""
+    """Pushes branches, for one owner. Call `look` first; another thread may call `opened`."""
 
     store: Store
     main: str

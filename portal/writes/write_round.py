@@ -3,7 +3,7 @@
 Each write is judged alone. If it fails while unpushed changes of others lie below it, it is deferred until those have
 landed, so that no write is refused because of a change that never came to be.
 
-Held by tests/portal/writes/test_writer.py and tests/portal/test_writer_laws.py.
+Held by tests/portal/test_writer_laws.py.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ What always holds:
     time;
   * proposals wait for pushes to main: they are pushed afterwards, within the same budget.
 
-Held by tests/portal/writes/test_writer.py, test_writer_laws.py, test_crash.py and test_budget.py.
+Held by test_writer_laws.py, test_crash.py and test_budget.py in tests/portal/.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ SETTLE_S = tuple(backoff.ANSWERS.after(failures).total_seconds() for failures in
 
 
 class GroupWriter:
-    """See `writing.Writer`. Call `start`; `stop` returns when all waiting writes are handled."""
+    """See `write_request.Writer`. Call `start`; `stop` returns when all waiting writes are handled."""
 
     def __init__(
         self, store: Store, cache: DocumentCache, settings: PortalSettings, reader: Reader, clock: Clock
@@ -159,7 +159,7 @@ class GroupWriter:
             self._news.notify()
         return waiting
 
-    # -- the reader's thread -----------------------------------------------------------------------------------
+    # -- the writer's thread -----------------------------------------------------------------------------------
 
     def _run(self) -> None:
         while (batch := self._taken()) is not None:

@@ -1,7 +1,4 @@
-"""New documents, and edits of existing ones that change only what differs. Pure.
-
-Held by tests/portal/writes/test_yaml_files.py.
-"""
+"""New documents, and edits of existing ones that change only what differs. Pure."""
 
 from __future__ import annotations
 

@@ -6,9 +6,7 @@ off managed nodes: so a monitor that tolerates everything still runs elsewhere. 
 namespaces that the cluster's document admits are allowed, and so are a kubelet's own.
 
 As in `pod_review`, every rule exists in Python, for our webhook, and next to it in CEL, for the API server's
-policies. Held by tests/reconciler/clusters/kubernetes/admission/test_closed_nodes.py, which compares both on
-the same pods. If neither can be evaluated, pods are admitted: the cluster's own pods matter more than one
-GPU.
+policies. If neither can be evaluated, pods are admitted: the cluster's own pods matter more than one GPU.
 """
 
 from __future__ import annotations

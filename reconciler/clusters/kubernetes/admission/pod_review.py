@@ -3,9 +3,8 @@
 Pure. A pod that asks for GPUs gets its slice's nodes: a node selector and a toleration. Other pods are not
 changed, and cannot run on managed GPU nodes, whose taint they do not tolerate. Ways around that are refused.
 
-Every rule exists once, in Python for our webhook and next to it in CEL for the API server's own policies
-(made by `admission_policies`). Held by tests/reconciler/clusters/kubernetes/admission/test_pod_review.py, which
-compares both on the same pods.
+Every rule exists in Python, for our webhook, and next to it in CEL, for the API server's own policies (made by
+`admission_policies`).
 
 If a pod is updated, only the changes are judged: pods older than the slice's claim on their namespace must
 still be able to end.

@@ -303,9 +303,8 @@ class Api:
     @contextmanager
     def _faults(self, doing: str) -> Iterator[None]:
         """Any connection failure means that the cluster is unreachable."""
-        from kubernetes.client.exceptions import (
-            ApiException,
-        )  # takes half a second: imported only if there is a cluster
+        # Both take half a second: imported only if there is a cluster.
+        from kubernetes.client.exceptions import ApiException
         from urllib3.exceptions import HTTPError
 
         try:

@@ -1,4 +1,4 @@
-"""Checks a node before a start, during a lease, and after an end (F4, F5, F8, F10, F12).
+"""Checks a node before a start, during a lease, and after an end.
 
 Some results come from API objects (`check_verdicts`). What only the node can measure is measured by one Job
 with the image in the manifest (`check_jobs`), and judged by the manifest's thresholds (`measurements`).

@@ -238,7 +238,7 @@ def gpus_view(node: Node, pool: Pool | None, spec: ClusterSpec) -> tuple[GpuView
 
 
 def attributes(node: Node) -> dict[str, str]:
-    """Information about a node besides its GPUs: G2."""
+    """Information about a node besides its GPUs."""
     labels = node.labels
     network = {n: str(c) for n, c in node.allocatable.items() if not is_gpu(n)}
     found = {

@@ -134,11 +134,9 @@ class Slices:
         for terms in slices:
             found += self._role_difference(terms.name)
             if self._claims.get(terms.name).leaving:
-                # The controller that began it may be paused: its next write is only refused once the slice is
-                # taken back.
-                found.append(
-                    Difference(terms.name, f"Slice {terms.name}", "changed", "its removal has begun")
-                )
+                # The controller that began it may be paused; its writes are refused once we take the slice back.
+                text = "its removal has begun"
+                found.append(Difference(terms.name, f"Slice {terms.name}", "changed", text))
             for namespace in sorted(set(terms.namespaces)):
                 found += self._differing(terms, namespace)
             found += self._extra(terms, items.get(terms.name, ()))
@@ -267,10 +265,6 @@ class Slices:
         before = {(n, what) for n in terms.namespaces for what in set(claim.objects) - _names(terms)}
         return sorted(before.union(_strays(terms, self._by_slice().get(terms.name, ()))))
 
-    def _late(self, slice_: str, stamp: Stamp) -> Refused | None:
-        """Whether a newer controller took the slice meanwhile, as far as known without a call."""
-        return self._claims.refusal(self._claims.get(slice_), stamp)
-
     def _furnished(
         self, terms: SliceTerms, namespace: str, claim: Claim, stamp: Stamp, now: datetime
     ) -> Iterator[Trouble]:
@@ -287,7 +281,8 @@ class Slices:
             yield from troubles  # a namespace without the mark gets no objects
             return
         for want in objects(terms, self._project, namespace):
-            if (late := self._late(terms.name, stamp)) is not None:
+            # A newer controller may have taken the slice meanwhile, as far as known without a call.
+            if (late := self._claims.refusal(self._claims.get(terms.name), stamp)) is not None:
                 yield late
                 return
             yield from _tried(now, partial(self._repairs.put, want, stamp, now, is_new=space is None))
