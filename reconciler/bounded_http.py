@@ -1,8 +1,7 @@
-"""An HTTP server on threads, bounded in time and number: the one below probes, hooks and admission reviews.
+"""An HTTP server on threads, bounded in time and number, for probes, hooks and admission reviews.
 
-It is not uvicorn, which serves portals: there a peer that is silent in its request's head, or dribbles, is waited for,
-and a handshake that stalls has no end of ours. Here each connection has a thread, and the oldest makes room where there
-are too many, so that a flood of slow ones never locks out a probe.
+uvicorn, which serves portals, has no limit for a peer that is slow in its request's head or its handshake. Here
+each connection has a thread, and the oldest makes room if there are too many: slow ones never lock out a probe.
 
 Held by tests/reconciler/processes/test_http_server.py and
 tests/reconciler/clusters/kubernetes/admission/test_webhook.py.
@@ -84,7 +83,6 @@ class HttpServer(ThreadingHTTPServer):
         return int(self.server_address[1])
 
     def start(self) -> None:
-        """Serve from now on; returns at once."""
         self._thread.start()
         log.info("listening host=%s port=%d", self.server_address[0], self.port)
 
@@ -122,7 +120,6 @@ class HttpServer(ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
-        """The connection is over."""
         with self._opening:
             self._open.pop(request, None)
         super().shutdown_request(request)

@@ -31,7 +31,6 @@ class SystemClock:
         self._last = datetime.min.replace(tzinfo=UTC)
 
     def now(self) -> datetime:
-        """The present instant."""
         read = wall()
         # Otherwise a clock that was set back would stand still for hours;
         # `reconciler.timekeeping.clock_doubt` judges it.
@@ -39,7 +38,6 @@ class SystemClock:
         return self._last
 
     def steady_s(self) -> float:
-        """See `steady_s`."""
         return steady_s()
 
 
@@ -53,7 +51,6 @@ class ScaledClock:
         self._speed = speed
 
     def now(self) -> datetime:
-        """The scaled instant."""
         return self._start + (self._base.now() - self._begun) * self._speed
 
 
@@ -64,11 +61,9 @@ class ManualClock:
         self._now = start
 
     def now(self) -> datetime:
-        """The time set last."""
         return self._now
 
     def steady_s(self) -> float:
-        """Follows the time that is set."""
         return self._now.timestamp()
 
     def set(self, to: datetime) -> None:

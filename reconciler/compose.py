@@ -52,7 +52,6 @@ class OpenClusters:
     _told: dict[str, str] = field(default_factory=dict)  # why a cluster has no driver, as last logged
 
     def __call__(self, specs: Mapping[str, ClusterSpec]) -> Mapping[str, ClusterDriver]:
-        """Drivers by cluster."""
         for name in [name for name in self._open if name not in specs]:
             self._close(name)
         for name, spec in specs.items():
@@ -105,9 +104,9 @@ def controller(
 ) -> Reconciler:
     """A controller on a real repository, with its state in `settings.state`; see `Reconciler`.
 
-    UserError `BadKey`, `BadTrustFolder`, `KeyMissing` or `KeyNotTrusted` for keys that a person must fix
-    first. `wake` is called from any thread when a cluster or the forge's approvals changed. The caller sets
-    `hooked` when a webhook arrives. `clock` None: each cycle uses the time that it is given.
+    UserError `BadKey`, `BadTrustFolder`, `KeyMissing` or `KeyNotTrusted` for keys that a person must fix first.
+    `wake` is called from any thread when a cluster or the forge's approvals changed; the caller sets `hooked`
+    when a webhook arrives. `clock` None: each cycle uses the time that it is given.
     """
     settings.state.mkdir(parents=True, exist_ok=True)
     key, machines = own_key(settings.trust), machines_of(settings.trust)
@@ -163,10 +162,7 @@ def _reviews(
 
 
 def watcher(settings: Settings) -> Watcher:
-    """Posts on pull requests of the settings' forge; with its own mirror, so that no loop waits for it.
-
-    UserError `BadForge`, `BadTrustFolder`, or one of `GitStore`.
-    """
+    """Posts on pull requests, with its own mirror. UserError `BadForge`, `BadTrustFolder`, or one of `GitStore`."""
     forge = _forge(settings)
     assert forge is not None, "the settings have a forge"
     settings.state.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,7 @@
 """Paths of a repository's credential files: a password or token for https, a key for ssh. Pure values.
 
-A folder has the layout of a mounted Kubernetes Secret; single files can be given besides.
-`reconciler.store.git.open_remote` reads the files whenever git talks to the remote, and never keeps their
-content.
+A folder has the layout of a mounted Kubernetes Secret; single files can be given too. Each call of git reads
+the files (`reconciler.store.git.open_remote`); their content is never kept.
 """
 
 from __future__ import annotations
@@ -51,7 +50,6 @@ class Credentials:
 
 
 def from_environment(environment: Mapping[str, str]) -> Credentials:
-    """From the variables EGS_GIT_…."""
     return Credentials(**{name: _path(environment.get(variable)) for name, variable in VARIABLES.items()})
 
 

@@ -1,7 +1,7 @@
 """The controller's commits as a reader uses them to act: facts, documents in force, events, the stamp.
 
-Never goes back: if the status branch was reset, replaced by a foreign commit or deleted, the last good state
-stays in force, so that its strict ends still happen and nothing else does.
+Never goes back: if the status branch is reset, replaced or deleted, the last good state stays in force, so that
+its strict ends still happen and nothing else does.
 """
 
 from __future__ import annotations
@@ -36,8 +36,6 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """One decision, and the documents it is based on."""
-
     stamp: Stamp
     facts: Facts
     wanted: Wanted
@@ -116,16 +114,12 @@ class Committed:
         self._tip = _Tip(tip, stamp, self._branch.read(now))
 
     def _complain(self, tip: str, why: str) -> None:
-        """Once per head."""
         if self._odd != tip:
             log.warning("status not followed tip=%s why=%s; protect the branch", tip[:12], why)
         self._odd = tip
 
     def _follow_main(self, loaded: Loaded) -> None:
-        """The documents in force: those of the decision, and valid later changes on main.
-
-        If main is judged, only what a controller judged counts, and nothing that it holds.
-        """
+        """The decision's documents, and valid later changes on main; of a judged main only what was judged."""
         trust = loaded.facts.trust
         if loaded.accepted != self._accepted:
             # A document broken on main counts as the controller keeps it, whatever version we have seen.

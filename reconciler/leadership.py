@@ -1,11 +1,9 @@
-"""Whether this process may write: it takes the status branch, loses it, and takes it again when ends are
-overdue.
+"""Whether this process may write: it takes the status branch, loses it, and takes it again if ends are overdue.
 
 If controllers elect a leader (`may_lead`), the election only says who should lead: a process takes the next
-term when elected, and stands down when no longer elected. The branch alone decides who leads: of two that
-both believe to be elected, one leads and the other reads. Any process may carry out what is overdue, so that
-strict ends happen even while no election is possible. Without an election this includes what a silent leader
-owes (`unanswered`).
+term when elected, and stands down when no longer elected. The branch alone decides who leads. Any process may
+carry out what is overdue, so that strict ends happen without an election too; if there is none, this includes
+what a silent leader owes (`unanswered`).
 """
 
 from __future__ import annotations
@@ -84,8 +82,7 @@ class Leading:
     def leads(self, now: datetime, reachable: bool) -> bool:
         """True while this process may act; takes the branch when elected, or when something is overdue.
 
-        While the server refuses the branch (`StatusBranch.is_shut_out`), it completes what it committed
-        before.
+        While the server refuses the branch (`StatusBranch.is_shut_out`), it completes what is committed.
         """
         self._heed_election()
         if self._holds(reachable):
@@ -119,10 +116,9 @@ class Leading:
             log.info("election turned elected=%s term=%d", elected, self._term)
 
     def _holds(self, reachable: bool) -> bool:
-        """The branch is ours, and so is the turn.
+        """The branch is ours, and so is the turn, which begins with a new term.
 
-        A new turn begins with a new term; if the remote is unreachable, what is committed is completed under
-        the old one.
+        If the remote is unreachable, what is committed is completed under the old term.
         """
         if self._term == 0 or not self.branch.check():
             return False
@@ -188,10 +184,7 @@ class Leading:
         return [Event(now, EventReason.PUT_BACK, text)]
 
     def rise(self, views: Mapping[str, ClusterView], now: datetime) -> None:
-        """Takes a term above the clusters' if the branch with that term was lost.
-
-        Otherwise a later stamp is only reported: our writes are refused there, and no lease is lost.
-        """
+        """Takes a term above the clusters' if the branch with it was lost; else a later stamp is only reported."""
         facts, own = self.branch.facts, self.branch.stamp
         assert facts is not None, "a leader has read its branch"
         ahead = outdated(views, own)

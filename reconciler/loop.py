@@ -1,7 +1,7 @@
 """One cycle, from main's documents to slices' nodes. The numbered steps are the design.
 
-A decision is committed before it is carried out: actions are derived from committed facts only. After any
-failure, what is committed is completed, strict ends happen, and the next cycle starts from the present state.
+Actions follow from committed facts only. After any failure, what is committed is completed, strict ends
+happen, and the next cycle starts from the present state.
 """
 
 from __future__ import annotations
@@ -234,9 +234,7 @@ class Reconciler:
         return None if moment.doubt is not None else (seen, moment.now)
 
     def _follow(self, moment: Moment, reachable: bool) -> Cycle:
-        """Another controller leads, or the remote is unreachable; a new process that was merely slower asks
-        again at once.
-        """
+        """Another controller leads, or the remote is unreachable; after a lost race a new process soon asks again."""
         self.hands.rest()
         pause, now = RETRY if self._leading.raced else self._settings.poll, moment.now
         return replace(self._again(moment, reachable), leading=False, wake=now + pause)

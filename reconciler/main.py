@@ -78,8 +78,6 @@ MOST_CYCLES = 20
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The options shared by all repositories."""
-
     state: Path
     trust: TrustOptions
     forge: ForgeOptions
@@ -126,7 +124,7 @@ def _one(fleet: Fleet, trust: TrustOptions, forge: ForgeOptions) -> Settings:
 
 
 def settle(reconciler: Reconciler, clock: Clock) -> tuple[Cycle, int]:
-    """Runs as many cycles as this time needs; returns the last one, and the events of all.
+    """Runs the cycles that this time needs; returns the last one, and the number of all events.
 
     Raises Fault if the repository does not answer, or this machine's clock cannot be trusted.
     """

@@ -41,7 +41,6 @@ class MainReader:
         return self._gate.adoption
 
     def known(self, facts: Facts) -> Wanted:
-        """The documents already in force."""
         return self.desired.wanted(facts)
 
     def read(

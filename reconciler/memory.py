@@ -47,7 +47,6 @@ class Memory:
 
 
 def new_memory(ports: Ports, settings: Settings, writer: str, *, adopt: bool) -> Memory:
-    """The memory of a new process."""
     main, reports = MainReader(ports, settings, adopt=adopt), Reports(ports.store, ports.machines)
     trusted = None if ports.machines is None else ports.machines.controllers()
     lead = partial(Leading, ports.store, main.desired, settings, writer, adopt=adopt, may_lead=ports.may_lead)

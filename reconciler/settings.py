@@ -27,8 +27,6 @@ class Trust:
 
 @dataclass(frozen=True, slots=True)
 class ForgeAddress:
-    """The repository's forge."""
-
     kind: Literal["github", "gitlab", "gitea"]
     api: str
     """URL of its API: https://api.github.com, https://forge.example.com/api/v4, …"""

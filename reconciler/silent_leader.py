@@ -1,12 +1,9 @@
 """Whether the leader owes an answer and is silent: then a reader takes the branch.
 
-A leader answers main and reports with a commit, or with none if nothing changed, so silence alone proves
-nothing. What must lead to a commit: a request, an approval or a workspace request that differs in content
-from the last covered commit of main, and a node whose agent contradicts its record. What this process found
-to change nothing while it led is not owed, and a process that took the branch in vain waits twice as long the
-next time: two live controllers never keep taking it from each other.
-
-Held by tests/reconciler/test_silent_leader.py.
+A leader answers with a commit, or with none if nothing changed, so silence alone proves nothing. What must lead
+to a commit: a request, an approval or a workspace request whose content differs from the last covered commit of
+main, and a node whose agent contradicts its record. What changed nothing while this process led is not owed,
+and a process that took the branch in vain waits twice as long the next time, so that two never keep swapping it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 """How many more nodes of a shape bring waits under a target: recent requests, replayed with more nodes. Pure.
 
-Replays use the real planner in simulated time (`scheduler.replay`); the number is found by doubling and then
-bisecting, since waits shrink with more nodes except for rare cases.
-
-Held by tests/reconciler/accounts/test_capacity.py: the reported number meets the target, one node fewer does
-not.
+Replays use the real planner in simulated time (`scheduler.replay`). The number is found by doubling, then
+bisecting: with few exceptions, more nodes mean shorter waits.
 """
 
 from __future__ import annotations

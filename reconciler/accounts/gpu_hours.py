@@ -1,9 +1,8 @@
 """GPU-hours per calendar month (UTC): what leases used where, in the ledger and running. Pure.
 
 A lease counts in the month in which it begins, with the requested duration: extensions are free, and time
-saved by an early end is returned, because the ledger gets the actual usage. The remaining time of an evicted
-request, or of one that lost its nodes, is not a new lease: it stays in the month of the original start, and
-its hours stay reserved.
+saved by an early end is returned, because the ledger gets the actual usage. If others cut a lease short, its
+remaining time is no new lease: it stays in the month of the first start, with its hours reserved.
 
 Held by tests/reconciler/accounts/test_monthly_limits.py and tests/cases/reconciler/limits.yaml.
 """
@@ -42,12 +41,10 @@ class Taken:
 
 
 def month_of(at: datetime) -> str:
-    """Like 2026-11."""
     return f"{at:%Y-%m}"
 
 
 def hours(nodes: int, gpus_per_node: int, duration: timedelta) -> float:
-    """GPU-hours of a lease: all GPUs of its nodes."""
     return nodes * gpus_per_node * (duration / HOUR)
 
 
@@ -115,7 +112,6 @@ def _kept(status: GPRStatus) -> timedelta:
 
 
 def spent_in(record: UsageRecord | None, month: str) -> Iterator[Taken]:
-    """What the ledger has for that month."""
     for row in () if record is None else record.spent:
         if row.month == month:
             yield Taken(row.cluster, row.gpu_shape, whole(row.gpu_hours), whole(row.approved))
@@ -124,10 +120,7 @@ def spent_in(record: UsageRecord | None, month: str) -> Iterator[Taken]:
 def with_spent(
     before: Facts, requests: Mapping[str, GPRStatus], usage: Mapping[str, UsageRecord], wanted: Wanted
 ) -> dict[str, UsageRecord]:
-    """The ledger with the hours of every lease that ended between `before` and `requests`.
-
-    Call it with the ledger that has those leases' costs already: only their slices are processed.
-    """
+    """The ledger with the hours of every lease that ended since `before`; `usage` has those leases' costs already."""
     counted = {name for name, record in usage.items() if before.usage.get(name) is not record}
     found = dict(usage)
     for key in sorted(changed(before.requests, requests)) if counted else ():

@@ -43,8 +43,6 @@ _T = TypeVar("_T", bound=Tally)
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A finished request."""
-
     filed: int
     start: int | None
     slice: str
@@ -58,7 +56,6 @@ class Ended:
     drawn: Drawn | None
 
     def row(self) -> str:
-        """The stored form."""
         out = io.StringIO()
         planned = "" if self.planned is None else self.planned
         spread = ("", "", "") if self.drawn is None else (self.drawn.p10, self.drawn.p50, self.drawn.p90)
@@ -241,7 +238,6 @@ def _tally(status: GPRStatus, ended: Ended, wanted: Wanted) -> Tally:
 
 
 def bucket(wait_s: int) -> int:
-    """The bucket of a wait."""
     return sum(wait_s > mark for mark in MARKS_S)
 
 
@@ -255,7 +251,6 @@ def _with_accuracy(ran: Tally, first: FirstEstimate, start: int) -> Tally:
 
 
 def added(old: _T, one: Tally) -> _T:
-    """The sum of both."""
     sums: dict[str, object] = {}
     for name in Tally.model_fields:
         mine, other = getattr(old, name), getattr(one, name)

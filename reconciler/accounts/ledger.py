@@ -1,7 +1,4 @@
-"""What slices used and what it cost, counted once, at the end of a lease. Pure.
-
-Held by tests/reconciler/accounts/test_ledger.py.
-"""
+"""What slices used and what it cost, counted once, at the end of a lease. Pure."""
 
 from __future__ import annotations
 
@@ -24,11 +21,7 @@ HOUR = 3600
 def with_finished(
     before: Facts, after: Mapping[str, GPRStatus], project: ProjectSpec, at: datetime
 ) -> dict[str, UsageRecord]:
-    """The ledger with every lease added that ended between the two, including leases of requeued requests.
-
-    A status' cost changes only when a lease ends, and includes earlier leases: the increase is the lease's
-    cost.
-    """
+    """The ledger with every lease added that ended between the two; a status' cost rises only when a lease ends."""
     usage = dict(before.usage)
     for key in sorted(changed(before.requests, after)):
         status, old = after.get(key), before.requests.get(key)

@@ -1,11 +1,9 @@
-"""Which requests are let in where a slice's monthly GPU-hours, or its queued requests, are limited. Pure.
+"""Which requests are let in if a slice's monthly GPU-hours, or its queued requests, are limited. Pure.
 
 A monthly limit counts the leases that begin in the month and all queued requests: a request is charged in
-full when it is let in, until it has nodes. A request stays in once let in: charges never grow, so only a
-changed policy can push requests out again, newest first. A request that does not fit waits outside, without a
-start, until there is room. An evicted request keeps its position and its hours.
-
-Held by tests/reconciler/accounts/test_monthly_limits.py and tests/cases/reconciler/limits.yaml:
+full from when it is let in until it has nodes. Charges never grow, so only a changed policy pushes requests
+out again, newest first; until there is room they wait without a start. An evicted request keeps its position
+and its hours. Held by tests/cases/reconciler/limits.yaml:
   * the charges and usage of a month never exceed a limit that was in force all along;
   * a request that was let in stays in while the policy is unchanged.
 """
@@ -78,9 +76,7 @@ def bounded_outcomes(
 
 
 def _turn_of(key: str, status: GPRStatus) -> tuple[object, ...]:
-    """Requests already in come first, then promised ones; those approved beyond the quota come last, as they
-    take no room.
-    """
+    """Requests that are in come first, then promised ones; last those approved beyond the quota: they take no room."""
     has_word = status.approval is not None and status.approval.decision == "approve"
     return (status.charge is None, status.estimated_start_time is None, has_word, status.filed_at, key)
 
@@ -90,14 +86,11 @@ def _turn_of(key: str, status: GPRStatus) -> tuple[object, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """GPU-hours of a request in one pool."""
-
     cluster: str
     gpu_shape: str
     gpu_hours: float
 
     def is_under(self, bound: HourBound) -> bool:
-        """True if the limit counts them."""
         return bound.covers(self.cluster, self.gpu_shape)
 
 
@@ -120,7 +113,6 @@ class Account:
     waiting: int = 0
 
     def left(self, bound: HourBound) -> float:
-        """GPU-hours that are still available."""
         return bound.gpu_hours - self.taken.get(bound, 0.0)
 
     def take(self, wants: Wants, *, beyond_quota: bool, instead_of: Wants = NOTHING) -> None:
@@ -185,7 +177,6 @@ class Verdict:
     soft: Mapping[PoolKey, HourBound]
 
     def barred(self, *, beyond_quota: bool) -> frozenset[PoolKey]:
-        """The pools that it may not use."""
         return frozenset(self.hard if beyond_quota else {**self.hard, **self.soft})
 
 
@@ -262,10 +253,7 @@ def _usable(status: GPRStatus, account: Account, wanted: Wanted) -> tuple[PoolKe
 
 
 def _with_what_is_left(outcome: RequestOutcome, account: Account, context: Context) -> RequestOutcome:
-    """After all charges, barred pools are opened again as far as there is room.
-
-    The message of a request outside has this final number: otherwise it would change in each cycle.
-    """
+    """After all charges: barred pools open as far as there is room, and messages get the final number."""
     status = outcome.status
     if status is not None and status.charge is None and status.phase is Phase.QUEUED:
         return _told_anew(outcome, status, account, context)

@@ -1,10 +1,7 @@
 """A repository's requests as a trace: what was requested when, and how long it was really used. Pure.
 
-The source is the status: requests whose files were removed are missing. Requests that never waited for nodes
-are left out (rejected, waiting for approval, cancelled before the start, fitting nowhere). Pools are chosen
-as in the controller, burst pools included.
-
-Held by tests/reconciler/accounts/test_past_requests.py.
+Requests whose files were removed are missing, and so are those that never waited for nodes (rejected, waiting
+for approval, cancelled before the start, fitting nowhere). Pools are chosen as in the controller.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The actions that make the clusters match what is committed. Pure, ordered, idempotent.
 
-Only committed facts and the clock decide: an uncommitted start is not carried out, a committed strict end
-needs nothing else. Nodes are released before nodes are handed out; a running request gets the replacement
-before it loses the bad node.
+Only committed facts and the clock decide. Nodes are released before nodes are handed out; a running request
+gets the replacement before it loses the bad node.
 """
 
 from __future__ import annotations
@@ -66,8 +65,7 @@ def actions(
 ) -> tuple[Action, ...]:
     """All actions for every managed cluster that answers, in order.
 
-    A hand-over later than `tolerance` after its committed start is not begun: a later start is committed
-    first.
+    A hand-over more than `tolerance` late is not begun: a later start is committed first.
     """
     found: list[Action] = []
     for cluster in sorted(seen.views):
@@ -123,9 +121,7 @@ def is_running(status: GPRStatus, now: datetime) -> bool:
 
 
 def _owners(here: Mapping[str, GPRStatus], view: ClusterView, now: datetime) -> dict[str, str]:
-    """The current owner (uid) of each node: a replaced node stays with it until the replacement is there or
-    another request has it.
-    """
+    """The owner (uid) of each node; a replaced node keeps its owner until the replacement is there."""
     owners: dict[str, str] = {}
     assigned: set[str] = set()
     for status in here.values():
@@ -264,10 +260,7 @@ def _scale_actions(cluster: str, spec: ClusterSpec, facts: Facts, view: ClusterV
 
 
 def _least(pool: Pool, there: AbstractSet[str], shut: int, told: int, serving: AbstractSet[str]) -> int:
-    """All nodes except those let go and closed by now; plus those on their way while a node serves a request.
-
-    To cancel nodes on their way, a real scaler might remove any other node.
-    """
+    """All nodes but those let go and closed; while a node serves, nodes on their way count: a scaler removes any."""
     is_real = pool.elastic is not None and pool.elastic.target is not None
     coming = max(0, told - len(there)) if is_real and serving & there else 0
     return len(there) - shut + coming

@@ -1,7 +1,4 @@
-"""Ends that have come by every clock: what is carried out while our own clock is in doubt. Pure.
-
-Held by tests/reconciler/timekeeping/test_clock_doubt.py.
-"""
+"""Ends that have come by every clock: what is carried out while our own clock is in doubt. Pure."""
 
 from __future__ import annotations
 

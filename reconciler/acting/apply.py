@@ -1,8 +1,7 @@
 """Carries actions to the clusters and collects their answers. A failing cluster never blocks another.
 
-Clusters with an API server of their own are called in parallel, each by one thread at a time; their answers
-are merged afterwards in one thread. After a slow failure a cluster is not called for a while, as if
-unreachable.
+Clusters with an API server of their own are called in parallel, one thread each; answers are merged in one
+thread. After a slow failure a cluster is not called for a while, as if unreachable.
 """
 
 from __future__ import annotations
@@ -53,8 +52,6 @@ CheckKey = tuple[str, str, Stage]
 
 @dataclass(slots=True)
 class Answers:
-    """The results of one round of actions."""
-
     done: list[Action] = field(default_factory=list)
     begun: list[Action] = field(default_factory=list)  # done or running
     refused: list[tuple[Action, Refused]] = field(default_factory=list)
@@ -66,8 +63,6 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A failed call, and how long it took."""
-
     error: EgsError | OSError
     took_s: float
 
@@ -80,8 +75,6 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """A cluster's pause."""
-
     until: datetime
     length: timedelta
 
@@ -111,7 +104,6 @@ class ClusterFailures:
         self._rests[(cluster, doing)] = Rest(now + took + length, length)
 
     def met(self, cluster: str, doing: str, error: Exception) -> None:
-        """That cluster failed at this."""
         reason = error.reason if isinstance(error, EgsError) else type(error).__name__
         if self._reasons.get((cluster, doing)) != reason:
             log.warning(
@@ -125,11 +117,9 @@ class ClusterFailures:
         self._said[(cluster, doing)] = str(error) if isinstance(error, EgsError) else reason
 
     def silences(self) -> dict[str, str]:
-        """Why clusters are unreachable."""
         return {cluster: said for (cluster, doing), said in self._said.items() if doing == "observe"}
 
     def over(self, cluster: str, doing: str) -> None:
-        """That cluster did this without an error."""
         self._rests.pop((cluster, doing), None)
         self._said.pop((cluster, doing), None)
         if self._reasons.pop((cluster, doing), None) is not None:

@@ -60,7 +60,6 @@ class Repair:
 
     @property
     def pause(self) -> timedelta:
-        """The pause before the next one."""
         return backoff.SLICE_REPAIRS.after(self.count)
 
 

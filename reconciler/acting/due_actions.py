@@ -1,19 +1,14 @@
 """Carries out committed actions beside a long cycle: hand-overs, notices and strict ends happen in time.
 
-A cycle fetches, judges, reads, plans and pushes for as long as that takes, without touching clusters. Another
-thread calls `round` in that time. This is safe because:
-
-  * Clusters have one user at a time. The loop holds `mine` while it reads them and acts on them, a round while
-    it runs.
+A cycle may fetch, judge, read, plan and push for long without touching clusters. Another thread calls `round`
+meanwhile. This is safe because:
+  * Clusters have one user at a time: who reads or changes them holds `mine`.
   * A round decides nothing. Its actions follow from committed facts and the clock, through the loop's own
     code, and carry that commit's stamp: a cluster refuses them if a newer controller has written.
-  * During a push it is unknown which facts are committed. A round then carries out only actions that follow
-    from both the facts before the push and those in it.
+  * During a push it is unknown which facts are committed. Then only actions that follow from both the facts
+    before the push and those in it are carried out.
   * After the process was paused or its clock jumped, a round does nothing until the loop has run.
-  * A round does only what has a fixed time: checks before a start, hand-overs, notices and releases. All else
-    waits for the loop.
-
-Held by tests/reconciler/acting/test_due_actions.py.
+  * A round does only what has a fixed time: checks before a start, hand-overs, notices and releases.
 """
 
 from __future__ import annotations
@@ -90,7 +85,6 @@ class Hands:
     # -- the loop's ------------------------------------------------------------------------------------------
 
     def begin(self, now: datetime) -> None:
-        """A cycle begins."""
         self._mind(now)
         with self.mine:
             self._next = now + BUSY
@@ -98,15 +92,12 @@ class Hands:
                 self._believed = (now, self._clock.steady_s())
 
     def end(self) -> None:
-        """The cycle is over: what is due wakes the loop."""
+        """What is due now wakes the loop."""
         with self.mine:
             self._next = None
 
     def drive(self, drivers: Mapping[str, ClusterDriver]) -> None:
-        """The open drivers by cluster, except clusters whose own applier carries out what is due.
-
-        Call it while holding `mine`: previous drivers may be closed.
-        """
+        """The open drivers, but for clusters with an applier. Call it holding `mine`: old drivers may be closed."""
         self._drivers = {name: one for name, one in drivers.items() if not isinstance(one, PullCluster)}
 
     def keep(self, wanted: Wanted | None, facts: Facts, stamp: Stamp) -> None:
@@ -155,11 +146,7 @@ class Hands:
             return self._next
 
     def _mind(self, now: datetime) -> None:
-        """After a pause of the process, other controllers may have acted; after a clock jump, the time may be
-        wrong.
-
-        Then nothing is carried out until the loop has run.
-        """
+        """Rests until the loop has run: others may have acted in a pause, and a clock that jumped may be wrong."""
         if self._clock is None:
             return
         steady_s, before_s = self._clock.steady_s(), self._seen_s
@@ -188,7 +175,6 @@ class Hands:
     def _planned(
         self, held: tuple[Held, ...], views: Mapping[str, ClusterView], now: datetime
     ) -> tuple[Action, ...]:
-        """What is due according to each of the facts."""
         first, *others = [self._due(one, views, now) for one in held]
         agreed = [set(other) for other in others]
         return tuple(action for action in first if all(action in other for other in agreed))
@@ -226,7 +212,6 @@ def _taken_back(planned: Iterable[Action], answers: Answers) -> set[str]:
 
 
 def _instants(held: Held) -> Iterator[datetime]:
-    """The times of scheduled actions on nodes."""
     for status in held.facts.requests.values():
         start, leave = status.estimated_start_time, leaves_at(status)
         if status.phase is Phase.PROVISIONING and start is not None:

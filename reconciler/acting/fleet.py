@@ -1,7 +1,4 @@
-"""The clusters as one process sees and changes them: steps 3 and 8 of the cycle, and the notes of step 9.
-
-Some state is kept between cycles: running checks, seen hand-overs, pausing repairs.
-"""
+"""The clusters as one process sees and changes them: steps 3 and 8 of the cycle, and the notes of step 9."""
 
 from __future__ import annotations
 

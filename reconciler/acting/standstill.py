@@ -1,10 +1,7 @@
-"""What a controller does while its clock is in doubt: reports it once, carries out committed ends, nothing
-else.
+"""While our clock is in doubt: reports it once, carries out committed ends, and does nothing else.
 
 Its commit has the time of the last decision, or the time that has passed by every clock: a wrong time never
-becomes a fact.
-
-Held by tests/reconciler/timekeeping/test_clock_doubt.py.
+becomes a fact. Held by tests/reconciler/timekeeping/test_clock_doubt.py.
 """
 
 from __future__ import annotations

@@ -27,7 +27,6 @@ class Content:
         self._blobs = lru_cache(MOST_READ)(self._blob)
 
     def commit(self, oid: str) -> Commit | None:
-        """A commit's metadata."""
         try:
             return self._store.commit(oid)
         except Fault:
@@ -41,7 +40,6 @@ class Content:
             return None
 
     def blob(self, commit: str, path: str) -> str | None:
-        """Git's id of the blob there."""
         try:
             return self._blobs(commit, path)
         except Fault:

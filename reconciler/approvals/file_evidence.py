@@ -1,7 +1,4 @@
-"""What a request's status records about its file's authors and about a held change of the file. Pure.
-
-Held by tests/reconciler/approvals/test_file_evidence.py.
-"""
+"""What a request's status records about its file's authors and about a held change of the file. Pure."""
 
 from __future__ import annotations
 
@@ -28,10 +25,9 @@ def with_evidence(before: GPRStatus | None, after: GPRStatus, filed: Filed, now:
 
 
 def _provenance(before: GPRStatus | None, after: GPRStatus, filed: Filed) -> Provenance | None:
-    """Authors are kept while the request lives: a colleague's edit does not make the first author
-    independent.
+    """Authors are kept for the request's life: a colleague's edit does not make the first author independent.
 
-    A merge approves exactly the content that it brought, so it is dropped once other content is accepted.
+    A merge approves only the content that it brought, so it is dropped once other content is accepted.
     """
     old, new = None if before is None else before.provenance, filed.provenance
     is_same = before is not None and before.spec_digest == after.spec_digest

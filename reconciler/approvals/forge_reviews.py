@@ -1,10 +1,7 @@
 """Approvals from a forge's reviews: queried rarely and trusted for a short time.
 
-Each question is asked at most once a minute, and less often the longer it is open; a webhook makes all of
-them due again. Approvals that could not be renewed for five minutes no longer count: while the forge is
-unreachable, nothing is approved.
-
-Held by tests/reconciler/approvals/test_forge_reviews.py.
+Each question is asked at most once a minute, and less often the longer it is open; a webhook makes all due
+again. An approval not renewed for five minutes no longer counts: an unreachable forge approves nothing.
 """
 
 from __future__ import annotations
@@ -44,8 +41,6 @@ Run = Callable[[Callable[[], None]], object]
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """The forge's answer, and when it was queried."""
-
     approvals: Approvals
     at: datetime
 
@@ -62,7 +57,6 @@ class OneByOne:
         Thread(target=self._turn, name="reviews", daemon=True).start()
 
     def __call__(self, work: Callable[[], None]) -> None:
-        """Runs it soon."""
         self._todo.put(work)
 
     def _turn(self) -> None:
@@ -94,10 +88,7 @@ class Reviews:
         told: Callable[[], None] = lambda: None,
         hooked: Event | None = None,
     ) -> None:
-        """`told` is called when an answer changed, in the thread that received it.
-
-        `hooked` is set when a webhook arrived: a review may have changed.
-        """
+        """`told` is called when an answer changed, in the receiving thread; `hooked` is set when a webhook arrived."""
         self._forge, self._branch, self._run, self._told = forge, branch, run, told
         self._hooked = hooked or Event()
         self._open: dict[Question, _Open] = {}

@@ -1,8 +1,8 @@
 """Whether a waiting request needs an admin's approval, and whether it has one. Pure.
 
-`reconciler.approvals.who_approved` decides which approvals are genuine; this module decides whether they
-cover the request: this exact content, not expired, within their limits, and by two admins where required. A
-changed policy re-judges waiting requests; a running lease keeps its terms.
+`reconciler.approvals.who_approved` decides which approvals are genuine; this module, whether they cover the
+request: this exact content, not expired, within their limits, and by two admins if required. A changed
+policy re-judges waiting requests; a running lease keeps its terms.
 """
 
 from __future__ import annotations
@@ -77,11 +77,9 @@ def standing_decisions(key: str, status: GPRStatus, context: Context) -> tuple[A
 
 
 def with_free_edits(status: GPRStatus, accepted: RequestSpec, ceiling: int) -> GPRStatus:
-    """A request that holds nodes, after an edit allowed at any time; the approvals that let it in stay with
-    it.
+    """A request that holds nodes, after an edit allowed at any time; it keeps its approvals, as its terms are the same.
 
-    They were for the lease, whose terms did not change, so requeuing for the remaining time needs no new
-    approval. `ceiling` is the priority from which an approval is bound to the priority.
+    `ceiling` is the priority from which an approval is bound to the priority.
     """
     was, now = status.accepted_spec.digest(ceiling), accepted.digest(ceiling)
     status = status.edited(accepted_spec=accepted)

@@ -1,10 +1,7 @@
 """Approvals that never count again: used at Provisioning, or withdrawn. Pure.
 
-An approval is for one request in one life. If the request is filed again, or a withdrawn approval is restored
-from the history, this ledger rejects it. A request that used an approval keeps it when it is requeued through
-no fault of its own.
-
-Held by tests/reconciler/approvals/test_used_approvals.py.
+An approval is for one request in one life: this ledger rejects it once the request is filed again, or if it
+was withdrawn and is restored. A request requeued through no fault of its own keeps the approval it used.
 """
 
 from __future__ import annotations

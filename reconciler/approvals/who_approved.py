@@ -1,12 +1,10 @@
 """Whose approval of a request counts: Approval files, reviews on the forge, and admins' own merges.
 
 This module establishes the author from evidence; `reconciler.approvals.is_approved` decides whether the
-approvals cover the request. A signature is checked once; its key's owner, the key's revocation, and whether
-the approval expired, was used or was withdrawn are checked in every cycle. An approval that cannot be
-verified now does not count now.
+approvals cover the request. A signature is checked once; its key's owner, revocation and the approval's end or
+use in every cycle. An approval that cannot be verified now does not count now.
 
-Held by tests/reconciler/trust/test_approval_corpus.py: none of its forgeries counts, all of its genuine
-approvals do.
+Held by tests/reconciler/trust/test_approval_corpus.py: no forgery counts, every genuine approval does.
 """
 
 from __future__ import annotations
@@ -291,9 +289,7 @@ class DecisionReader:
             yield from self._of_content(about, person, "forge", id_)
 
     def _of_content(self, about: _About, person: Person, how: str, id_: str) -> Iterator[ApprovalDecision]:
-        """The approval of a person who let in exactly this content: for everything it asks for, its grace
-        period too.
-        """
+        """The approval of all that this content asks for, its extension included, by a person who let exactly it in."""
         assert about.provenance is not None
         spec = self._content.request(about.provenance.commit, about.path)
         slice_ = None if spec is None else about.wanted.slices.get(spec.slice)
@@ -365,7 +361,6 @@ def _decision(key: str, approval: Approval, admin: Person, wanted: Wanted) -> Ap
 
 
 def _unfit(approval: Approval, now: datetime) -> str | None:
-    """What in the file itself keeps it from counting."""
     spec = approval.spec
     if spec.signature is None:
         return "it is not signed; `egs approve` signs it"

@@ -1,7 +1,7 @@
 """`egs approve` and `egs reject`: an admin's decision on one request, exactly as it reads now.
 
-The file is signed with the admin's own key if there is one, locally and without a network: the signed
-statement in the file is what counts, however it reaches main.
+The file is signed with the admin's own key if there is one, without a network. The signed statement counts,
+however it reaches main.
 """
 
 from __future__ import annotations
@@ -102,7 +102,6 @@ class _Signer:
         self._made: tuple[bytes, str] | None = None
 
     def signed(self, path: str, content: dict[str, Any], state: State) -> bytes:
-        """The file's bytes, signed if there is a key."""
         text = dump(content).encode()
         approval = read_document(path, text)
         if self.key is None or not isinstance(approval, Approval):

@@ -25,7 +25,6 @@ class Means:
     """Of this kind of change, if not given; None: as the project says."""
 
     def asks(self, project: ProjectSpec) -> bool:
-        """Whether the change is to be a pull request."""
         if self.as_pull is not None:
             return self.as_pull
         return (self.by_default or project.changes) == "pull-request"

@@ -1,7 +1,6 @@
 """`egs key create|list|revoke`: keys of the HTTP API, as manifests below keys/.
 
-A key's text is printed once, on stdout, after the change was made; the repository only gets its SHA-256. Held
-by tests/reconciler/cli/test_keys.py.
+A key's text is printed once, on stdout, after the change; the repository only gets its SHA-256.
 """
 
 from __future__ import annotations
@@ -38,8 +37,6 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class NewKey:
-    """The new key's properties, as typed."""
-
     name: str
     role: Role
     slices: tuple[str, ...] = ()
@@ -105,7 +102,6 @@ def _check_for_another(state: State, asked: NewKey, me: Callable[[], str]) -> No
 
 
 def manifest(asked: NewKey, email: str, sha256: str, end: datetime | None) -> bytes:
-    """The file of a key."""
     spec = {
         "sha256": sha256,
         "email": email,
@@ -119,13 +115,11 @@ def manifest(asked: NewKey, email: str, sha256: str, end: datetime | None) -> by
 
 
 def _without_digest(data: bytes) -> str:
-    """As text, without the digest."""
     lines = data.decode().rstrip("\n").splitlines()
     return "\n".join("  sha256: …" if line.startswith("  sha256:") else line for line in lines)
 
 
 def revoke(means: Means, name: str) -> None:
-    """Marks the key as revoked in its manifest."""
     path = key_path(name)
 
     def build(state: State, base: str) -> Change:
@@ -148,7 +142,6 @@ def rows(state: State) -> list[Row]:
 
 
 def row(name: str, spec: ApiKeySpec, now: datetime) -> Row:
-    """One key."""
     is_over = spec.not_after is not None and spec.not_after <= now
     return {
         "name": name,
@@ -162,6 +155,5 @@ def row(name: str, spec: ApiKeySpec, now: datetime) -> Row:
 
 
 def listed(repo: str | None, now: str | None) -> list[Row]:
-    """The rows of `egs key list`."""
     with opened(repo) as source:
         return rows(read_state(source, clock(now, source)))

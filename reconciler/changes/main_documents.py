@@ -1,9 +1,7 @@
 """The documents of main with a round's changes on top: which problems a change brings, and how it is taken back.
 
-The API, the command line and the door for GPR objects judge a change here, each by itself and on top of the ones
-before it. Pure, but for `repository`, which it updates.
-
-Held by tests/reconciler/changes/test_main_documents.py.
+The API, the command line and the door for GPR objects judge each change here, on top of the earlier ones. Pure,
+except that it updates `repository`.
 """
 
 from __future__ import annotations
@@ -69,7 +67,6 @@ class MainDocuments:
 
     @property
     def templates(self) -> Mapping[str, Wish]:
-        """By name."""
         return {name: template.spec for name, template in self.repository.templates.items()}
 
     def tried(self, changes: Changes) -> tuple[tuple[Problem, ...], Undo]:
@@ -85,7 +82,6 @@ class MainDocuments:
         self.update(undo)
 
     def update(self, outcomes: Mapping[str, Outcome]) -> None:
-        """Files as they were read."""
         self.repository.update(outcomes)
         self._errors = None
 
@@ -101,5 +97,4 @@ class MainDocuments:
 
 
 def sentence(problem: Problem) -> str:
-    """Where, what, and what to do."""
     return f"{problem.file}: {problem.message} ({problem.rule}; {problem.fix})"

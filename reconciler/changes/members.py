@@ -59,7 +59,6 @@ def _with(data: bytes, field: tuple[str, str], who: Newcomer) -> bytes:
 
 
 def remove(means: Means, name: str, mail: str) -> None:
-    """Removes a person from members and owners."""
 
     def build(state: State, base: str) -> Change:
         there = file_of(source, state, base, name)

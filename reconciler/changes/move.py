@@ -65,11 +65,7 @@ class Target:
 
 
 def renumbered(order: Sequence[RankInputs]) -> dict[str, int] | None:
-    """The new numbers that give requests of one priority this order; None: there are none.
-
-    If possible the numbers of requests further ahead are raised, else those of requests further behind are
-    lowered.
-    """
+    """The new numbers for this order, raising those ahead, else lowering those behind; None: there are none."""
     for found in (_raised(order), _lowered(order)):
         changed = {q.key: q.move for q, old in zip(found, order, strict=True) if q.move != old.move}
         if all(abs(move) <= MOST for move in changed.values()):

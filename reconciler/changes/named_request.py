@@ -57,8 +57,7 @@ def is_judged(source: Source, state: State, path: str, data: bytes) -> bool:
 def taken_by(state: State, key: str) -> str | None:
     """Why a name is taken; None: it has no status.
 
-    The committed status counts, not what the controller would make of main now: a file restored before the
-    controller saw it gone never runs.
+    The committed status counts: a file restored before the controller saw it gone never runs.
     """
     known = {} if state.committed is None else state.committed.requests
     status = known.get(key) or state.facts.requests.get(key)
@@ -114,7 +113,6 @@ def terms_too_late(
 
 
 def too_late(key: str, terms: Sequence[str], to_do: str) -> str:
-    """What is said of them."""
     return (
         f"{key} got its nodes while the change was being pushed and keeps its terms ({', '.join(terms)}): the change "
         f"is on main but has no effect; {to_do}"

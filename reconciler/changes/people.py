@@ -1,5 +1,4 @@
-"""Entries of people in slices and slice requests: an address, and the key and account that identify the
-person.
+"""People in slices and slice requests: an address, and the key and account that identify the person.
 
 Held by tests/reconciler/cli/test_slices.py.
 """
@@ -21,8 +20,6 @@ Entry = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Newcomer:
-    """The person to add, as typed."""
-
     mail: str
     is_owner: bool = False
     keys: tuple[Path, ...] = ()

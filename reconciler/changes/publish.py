@@ -1,9 +1,7 @@
-"""Brings a change into the repository: built on the current state, checked as a whole, and pushed unless main
-moved.
+"""Brings a change into the repository: built on the current state, checked as a whole, pushed unless main moved.
 
-In a repository the change is one commit on main by the person, or a branch proposed for merging, as the
-project or the person chooses; if main moved in between, the change is built again on the new state. In a
-folder it is files, and the person is told what to do with them.
+In a repository the change is one commit on main by the person, or a branch proposed for merging; if main moved
+in between, it is built again on the new state. In a folder it is files, and the person is told the next step.
 """
 
 from __future__ import annotations
@@ -79,10 +77,7 @@ def submit(
 
 
 def _doubts(source: Source, tried: Submitted, author: Person | None, means: Means) -> tuple[str, ...]:
-    """Why main would hold it. NotAllowed where only this command checks who changes what.
-
-    For a proposed change, the rights of the person who merges it count.
-    """
+    """Why main would hold it. NotAllowed if only this command checks rights; of a proposal, the merger's count."""
     from reconciler.changes.will_it_count import doubts, is_verified
 
     if author is None or means.asks(tried.before.wanted.project):

@@ -1,9 +1,8 @@
-"""The last step of a change: commits pushed to one branch by compare-and-swap, and what is said if they did not land.
+"""The last step of a change: commits pushed to one branch by compare-and-swap, and what a failed push means.
 
-An outcome means the same to the API, to commands and to the door:
-  * a conflict: others were faster. The change is made again on their work, a bounded number of times;
-  * a refusal: the server has a rule. The change becomes a pull request if it may, else its caller hears of the rule;
-  * unknown: the server did not answer. What its branch has by then decides, so that no change is made twice.
+  * conflict: others were faster. The change is made again on their work, a bounded number of times;
+  * refusal: the server has a rule. The change becomes a pull request if it may, else its caller is told;
+  * unknown: the server did not answer. What its branch has by then decides, so no change is made twice.
 
 Held by tests/contract/test_publish_contract.py.
 """
@@ -21,7 +20,7 @@ TRIES = 10
 def push(
     store: Store, branch: str, drafts: Sequence[Draft], tip: str, expected: str | None
 ) -> tuple[Outcome, Sequence[str]]:
-    """Commits on `tip`, in sequence, as the branch if its head is `expected` (None: there is none); and their ids.
+    """Commits on `tip`, pushed as the branch if its head is `expected` (None: absent); and their ids.
 
     Without drafts `tip` itself is pushed.
     """

@@ -1,8 +1,7 @@
-"""The base of a change where main's file is held, and the line that submits the content again.
+"""The base of a change if main's file is held, and the line that submits the content again.
 
-A hold concerns one content: nobody with the right to it made or approved it, and the last authorised content
-counts instead. So a change is based on the content that counts, never on the held one. Git records no change
-for a file that stays the same; a comment at the end makes the content different, with a new author.
+A held content has no authorised author, and the last authorised content counts instead: a change is based on
+that one. Git records no change for an equal file; a comment at its end makes it different, with a new author.
 
 Held by tests/reconciler/cli/test_resubmitting.py and tests/portal/test_verified.py.
 """

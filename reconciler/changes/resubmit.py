@@ -1,7 +1,4 @@
-"""`egs resubmit`: a person with the right to a held file submits its content again.
-
-Held by tests/reconciler/cli/test_resubmitting.py.
-"""
+"""`egs resubmit`: a person with the right to a held file submits its content again."""
 
 from __future__ import annotations
 

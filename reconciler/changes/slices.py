@@ -29,8 +29,6 @@ WORDS = frozenset({"description", "reason"})
 
 @dataclass(frozen=True, slots=True)
 class NewSlice:
-    """The new slice's properties, as typed."""
-
     name: str
     clusters: tuple[str, ...]
     namespaces: tuple[str, ...]
@@ -44,10 +42,7 @@ class NewSlice:
     forge: str | None
 
     def person(self, mail: str, known: Entry | None, own: str | None) -> Entry:
-        """The owner's entry, with what identifies their signatures and pull requests.
-
-        `own` is the key to use if none was given.
-        """
+        """The owner's entry, with what identifies them; `own` is the key to use if none was given."""
         entry = Newcomer(mail, keys=self.keys, forge=self.forge).entry(known)
         return entry if own is None or "keys" in entry else {**entry, "keys": [own]}
 
@@ -95,7 +90,6 @@ def request(means: Means, asked: NewSlice, *, is_trial: bool) -> None:
 
 
 def create(means: Means, asked: NewSlice, *, is_trial: bool) -> None:
-    """Creates a slice."""
     path = slice_path(asked.name)
 
     def build(state: State, base: str) -> Change:
@@ -204,7 +198,6 @@ def file_of(source: Source, state: State, base: str, name: str) -> FileVersions:
 
 
 def edit(means: Means, name: str, words: Sequence[str]) -> None:
-    """Changes some fields of a slice's file and nothing else."""
 
     def build(state: State, base: str) -> Change:
         there = file_of(source, state, base, name)
@@ -239,7 +232,6 @@ def parts(means: Means, name: str) -> dict[str, Any]:
 
 
 def delete(means: Means, name: str) -> None:
-    """Take a slice's files away."""
 
     def build(state: State, base: str) -> Change:
         return Change(dict.fromkeys(_files(source, state, base, name)), f"Delete slice {name}")

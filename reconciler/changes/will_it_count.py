@@ -29,7 +29,7 @@ def is_verified(state: State) -> bool:
 
 
 def doubts(source: Source, state: State, base: str, changes: Changes, who: Person) -> tuple[Denial, ...]:
-    """Why the author may not make the change, one reason per such file.
+    """Why the author may not make the change, one reason per file.
 
     On a verified main an unlisted address proves nothing: its key may be listed.
     """

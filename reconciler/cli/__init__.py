@@ -1,7 +1,7 @@
 """The backend of the commands for repositories, and the commands that only a repository has.
 
-Found by `egs` through the entry-point group `egs.commands`. Modules named after commands hold the command lines alone;
-the work behind each is imported when it runs.
+`egs` finds it by the entry-point group `egs.commands`. Modules named after commands only declare them; the work
+behind each is imported when it runs.
 """
 
 from __future__ import annotations

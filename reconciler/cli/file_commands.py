@@ -12,7 +12,6 @@ from egs.commands.slices import Name
 
 
 def register(app: typer.Typer) -> None:
-    """Add them to the app."""
     _group_of(app, "gpr").command("move", short_help="Put a request before others (admins).")(move)
     _group_of(app, "slice").command("edit", short_help="Change fields of a slice.")(edit_slice)
     app.command("resubmit", short_help="Approve a held file as your own change.")(resubmit)
@@ -21,7 +20,6 @@ def register(app: typer.Typer) -> None:
 
 
 def _group_of(app: typer.Typer, name: str) -> typer.Typer:
-    """A group that `egs.commands` declares."""
     found = next(group.typer_instance for group in app.registered_groups if group.name == name)
     assert found is not None
     return found

@@ -11,7 +11,6 @@ from egs.commands.output import Form
 
 
 def register(app: typer.Typer) -> None:
-    """Add it to the app."""
     app.command("forecast", short_help="Say how many more nodes would shorten waits.")(forecast)
 
 

@@ -23,7 +23,6 @@ Name = Annotated[str, typer.Option("--name", metavar="NAME", help="Of the instal
 
 
 def register(app: typer.Typer) -> None:
-    """Add them to the app."""
     app.command("install", short_help="Install or upgrade in a cluster, without Helm.")(install)
     app.command("uninstall", short_help="Uninstall from a cluster.")(uninstall)
 

@@ -20,7 +20,6 @@ Forge = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add them to the app."""
     group = typer.Typer(
         help="Look at pull requests.\n\n\b\nExample:\n  egs pr status",
         short_help="Look at pull requests.",

@@ -1,7 +1,4 @@
-"""Commands that ask and change nothing: validate, check-pr, diff. Declarations only; the work is imported late.
-
-`egs --help` has to be there at once, so nothing heavy is imported before a command runs.
-"""
+"""Commands that change nothing: validate, check-pr, diff. Declarations only; `egs --help` must be fast."""
 
 from __future__ import annotations
 
@@ -28,7 +25,6 @@ Kubeconfigs = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add them to the app."""
     app.command("validate", short_help="Find every problem of a repository.")(validate)
     app.command("check-pr", short_help="Say what a pull request would do.")(check_pr)
     app.command("diff", short_help="Show what would change in clusters.")(diff)

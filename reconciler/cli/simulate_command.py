@@ -32,7 +32,6 @@ RequestsOut = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add it to the app."""
     app.command("simulate", short_help="Replay a trace through the planner.")(simulate)
 
 

@@ -10,7 +10,6 @@ from egs.commands.options import OwnContext, OwnKubeconfig
 
 
 def register(app: typer.Typer) -> None:
-    """Add it to the app."""
     app.command("kubeconfig-token", short_help="Called by kubectl: get a token.")(kubeconfig_token)
 
 

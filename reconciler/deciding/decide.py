@@ -1,8 +1,7 @@
 """From folded facts to decisions: promises, slips with their causes, starts. Pure.
 
-All promises of a plan are published together or not at all, so that the committed ones are always consistent.
-A move to later is always published, with its cause; moves to earlier wait until one of them is worth a
-commit.
+All promises of a plan are published together or not at all, so the committed ones are always consistent. A
+move to later is always published, with its cause; moves to earlier wait until one is worth a commit.
 """
 
 from __future__ import annotations
@@ -83,10 +82,7 @@ def decide(
     *,
     attempts: FailedAttempts | None = None,
 ) -> Decision:
-    """Plan, name the cause of every slip, publish promises, and start what is due.
-
-    `attempts` remembers failed attempts of earlier decisions; None: everything is tried.
-    """
+    """Plan, name the cause of every slip, publish promises, start what is due; `attempts` remembers failures."""
     attempts = FailedAttempts() if attempts is None else attempts
     world = build_snapshot(wanted, folded.facts, seen, folded.anew)
     attempts.enter(world)
@@ -171,10 +167,7 @@ def _slipped(status: GPRStatus, slip: Moved, at: datetime, *, is_taken: bool) ->
 
 
 def _causes(slip: Moved) -> tuple[SlipCause, ...]:
-    """The causes of a slip; several if no single change explains it.
-
-    Nothing but time passed: the controller did not decide the start in time.
-    """
+    """The causes of a slip, several if no single one explains it; if only time passed, the controller was too late."""
     found = (SlipCause(cause=c.cause, by=c.by or c.key or "controller") for c in slip.causes)
     return tuple(dict.fromkeys(found)) or (SlipCause(cause=Cause.CONTROLLER_ABSENT, by="controller"),)
 

@@ -1,5 +1,4 @@
-"""Extension of a running request: granted if no promise moves; beyond the project's limit an admin must
-approve.
+"""Extension of a running request: granted if no promise moves; beyond the project's limit an admin must approve.
 
 Pure. An approval lifts the limit, never another request's promise.
 """
@@ -27,11 +26,7 @@ from schemas.status.gpr_status import ApprovalState, Condition, GPRStatus, Phase
 def extended(
     facts: Facts, wanted: Wanted, snapshot: Snapshot, attempts: FailedAttempts | None = None
 ) -> tuple[Facts, Snapshot, tuple[Event, ...]]:
-    """Facts and snapshot with every extension that delays no other request; refusals name the delayed
-    request.
-
-    `attempts` remembers refusals, so that they cost no plans in each cycle.
-    """
+    """Facts and snapshot with every extension that delays no other request; `attempts` remembers refusals."""
     known = (facts, wanted, FailedAttempts() if attempts is None else attempts)
     requests = records(facts.requests)
     events: list[Event] = []

@@ -1,16 +1,11 @@
-"""Remembers failed attempts, which need not be repeated while nothing has changed. A memory of one process.
+"""Remembers failed attempts, which need not be repeated while only the clock changes. A memory of one process.
 
-An extension that would delay another request, an eviction that cannot be cancelled, room that cannot be made:
-finding out costs plans, in every cycle. The answer holds as long as only the clock changes; after
-`LOOK_AGAIN_S` everything is tried again, because time alone may make it possible.
+Finding out that an extension, a cancelled eviction or making room fails costs plans in every cycle. After
+`LOOK_AGAIN_S` all is tried again: time alone may make it possible. A plan that keeps every promise is kept as
+long (`scheduler.standing`).
 
-A plan that keeps every promise is kept as long (`scheduler.standing`).
-
-Worth it by `benchmarks.cycle`, of cycles in which nothing changed: without the plan that is kept they cost 15 % more,
-and with ten refused extensions three times as much without what was tried.
-
-Held by tests/reconciler/deciding/test_failed_attempts.py: a quiet cycle makes at most one plan; after a
-change everything is tried at once.
+Worth it by `benchmarks.cycle` if nothing changed: without the kept plan a cycle costs 15 % more, and with ten
+refused extensions three times as much without what was tried.
 """
 
 from __future__ import annotations
@@ -63,7 +58,6 @@ class FailedAttempts:
         return self._nobody == (going, terms) and now < self._until
 
     def nobody_was_sent(self, world: Snapshot, going: Mapping[str, int], terms: Terms) -> None:
-        """Remembers a look without an eviction."""
         self._nobody, self._until = (dict(going), terms), ripe_at(world, going, terms)
 
 

@@ -1,9 +1,8 @@
 """Which request a favour would delay: an extension of a running request, or a cancelled preemption. Pure.
 
-A favour lasts, while trouble passes: an unreachable cluster or a silent node takes promises out of the plan
-for a few minutes only. So a favour is judged twice: in the present snapshot, and in the same snapshot with
-every cluster answering and every node in service. There a request counts with the start promised before the
-trouble. Held by tests/cases/reconciler/grace.yaml and tests/reconciler/deciding/test_favour_delays.py.
+A favour lasts, trouble passes: an unreachable cluster takes promises out of the plan for minutes only. So a
+favour is judged twice: as things are, and with every cluster answering and every node in service, where a
+request counts with the start promised before the trouble. Held by tests/cases/reconciler/grace.yaml.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ TROUBLE = frozenset({Cause.CLUSTER_UNREACHABLE, Cause.NODE_LOST, Cause.NODE_REPL
 def whom_it_delays(
     lease: Lease, worlds: tuple[Snapshot, Snapshot], wanted: Wanted, facts: Facts
 ) -> str | None:
-    """The first request that would start later than promised with `lease` as in the second snapshot.
+    """The first request that `lease` as in the second snapshot would delay; None: none.
 
-    None: no request would. Costs two plans, and two more during trouble.
+    Costs two plans, and two more during trouble.
     """
     before, after = worlds
     promised = _promised(before, facts)
@@ -52,9 +51,9 @@ def first_in_the_way(lease: Lease, snapshot: Snapshot) -> str | None:
 
 
 def first_later(before: Snapshot, after: Snapshot, promised: Mapping[str, int]) -> str | None:
-    """The first request in rank order that starts later than promised, and later than without the change.
+    """The first request by rank that starts later than promised, and later than without the change.
 
-    A promise that fails in both snapshots counts too: being late already is no reason to be delayed further.
+    A promise that fails in both snapshots counts too: a late request must not be delayed further.
     """
     as_is, would_be = plan(before), plan(after)
     for key in would_be.order:
@@ -76,10 +75,7 @@ def in_calm(world: Snapshot, wanted: Wanted, facts: Facts) -> Snapshot:
 
 
 def _promised(world: Snapshot, facts: Facts) -> dict[str, int]:
-    """Each request's promised start: the earliest of the current one and those lost to trouble.
-
-    Lost starts count even after the trouble: the cycle that sees its end has not restored them yet.
-    """
+    """Each request's earliest start of the current one and those lost to trouble, even if the trouble is over."""
     found: dict[str, int] = {}
     for key, request in world.requests.items():
         status = facts.requests.get(key)

@@ -1,6 +1,6 @@
 """Folds everything that happened since the last commit into the facts; plans nothing. Pure.
 
-Order: which clusters answer, what main says of each request, which nodes are healthy, then each lease.
+Order: which clusters answer, what main says of each request, which nodes are healthy, then each lease. One
 failure never affects another.
 """
 
@@ -64,10 +64,7 @@ def fold(
     now: datetime,
     unchanged: UnchangedRequests | None = None,
 ) -> Folded:
-    """The facts as they are now, before planning.
-
-    `unchanged` remembers which requests need not be judged again; None: all are judged, with the same result.
-    """
+    """The facts now, before planning; `unchanged` remembers which requests need not be judged again."""
     gather = _Gather(records(facts.requests))
     gather.events += held_changes.told(facts.trust, wanted.trust, now)
     facts = replace(facts, trust=wanted.trust)
@@ -121,8 +118,6 @@ def _of_moves(before: Facts, after: Facts, wanted: Wanted) -> dict[str, tuple[Ca
 
 @dataclass(slots=True)
 class _Gather:
-    """Collects the results of one cycle."""
-
     requests: Records
     events: list[Event] = field(default_factory=list)
     causes: dict[str, tuple[Cause, str]] = field(default_factory=dict)

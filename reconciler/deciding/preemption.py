@@ -1,8 +1,8 @@
 """Preemption: which running requests are evicted when, for which request, and what is cancelled. Pure.
 
-The decision is committed a notice period before the eviction: the preempting request gets its promise in the
-same commit, and the plan counts the nodes as free from then on. It is cancelled once it is no longer needed,
-that is, if no promise would move without it. Held by tests/cases/reconciler/preemption.yaml.
+The decision is committed a notice period before the eviction, together with the promise of the preempting
+request; from then on the plan counts the nodes as free. It is cancelled once no promise would move without
+it. Held by tests/cases/reconciler/preemption.yaml.
 """
 
 from __future__ import annotations
@@ -54,10 +54,7 @@ class Made:
 def with_room_made(
     facts: Facts, wanted: Wanted, world: Snapshot, attempts: FailedAttempts | None = None
 ) -> Made:
-    """Cancels evictions no longer needed, then evicts where the project's policy allows it.
-
-    `attempts` remembers failed attempts, so that they cost no plans in each cycle.
-    """
+    """Cancels evictions no longer needed, then evicts as the policy allows; `attempts` remembers failed attempts."""
     attempts = FailedAttempts() if attempts is None else attempts
     facts, world, events = _called_off((facts, wanted), world, attempts)
     policy = wanted.project.scheduling.preemption
@@ -78,11 +75,7 @@ def with_room_made(
 
 
 def _decided_all(found: Preempted, made: Made, wanted: Wanted) -> Made:
-    """With these preemptions, except those whose capacity the reserve takes once the evicted leases draw less
-    on it.
-
-    Costs a plan for each of them if that happens.
-    """
+    """With these preemptions, except those whose capacity the reserve takes. Costs a plan for each if that happens."""
     decided = _decided_some(found.preemptions, found, made, wanted)
     if decided is None:
         decided = made

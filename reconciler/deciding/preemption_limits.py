@@ -1,8 +1,7 @@
 """Running requests that a slice lost to other slices: what the daily limit counts. Pure.
 
-A loss is an eviction carried out or announced. Evictions for the same slice do not count, nor do cancelled
-ones or leases that ended before: a slice cannot use up its own limit. Held by
-tests/cases/reconciler/preemption.yaml.
+A loss is an eviction carried out or announced, not a cancelled one, nor one for the same slice: a slice cannot
+use up its own limit. Held by tests/cases/reconciler/preemption.yaml.
 """
 
 from __future__ import annotations

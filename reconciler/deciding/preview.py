@@ -1,7 +1,7 @@
 """The facts as they would be if the controller ran now, without clusters. Pure.
 
-A check or a command line shows what the controller would make of the same documents: each request's file and
-request's file and approvals are judged by the controller's own functions, and nothing is handed over.
+Checks and commands use it: the controller's own functions judge each request's file and approvals, and
+nothing is handed over.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SHARED = tuple(field.name for field in fields(Wanted) if field.name not in OF_O
 
 
 class Looked:
-    """Outcomes of the last of several looks at one committed status and instant; see `preview`. One owner.
+    """Outcomes of the last look at one committed status and instant; see `preview`. One owner.
 
     Worth it by `benchmarks.cycle --only against`: without it `egs plan --against` costs 30 % more.
     """
@@ -72,8 +72,7 @@ def preview(
 ) -> Facts:
     """`committed` with every request's file and approvals processed again at `now`.
 
-    A request without a record is filed at `filed_at` (None: at `now`, as the controller would do). `looked`
-    caches the previous preview, so that this one costs only what differs; None gives the same result.
+    A request without a record is filed at `filed_at` (None: at `now`); `looked` caches the previous preview.
     """
     looked = Looked() if looked is None else looked
     context = Context(now, DEFAULTS, wanted, Seen({}), committed.nodes)
@@ -113,11 +112,7 @@ def _judged(
 
 
 def alike(wanted: Wanted, known: Wanted) -> Wanted:
-    """`wanted` with the objects of `known` wherever they are equal, so that results derived from them stay
-    valid.
-
-    Not if a cluster differs: when a burst cluster serves depends on its terms.
-    """
+    """`wanted` with equal objects taken from `known`, so that derived results stay valid unless a cluster differs."""
     same = {
         name: there
         for name in _SHARED

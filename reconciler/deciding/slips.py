@@ -1,7 +1,4 @@
-"""Whether any request may start later than committed: only then is the previous snapshot needed. Pure.
-
-Held by tests/reconciler/deciding/test_slips.py: every move to later is noticed.
-"""
+"""Whether any request may start later than committed: only then is the previous snapshot needed. Pure."""
 
 from __future__ import annotations
 
@@ -15,10 +12,7 @@ from schemas.status.gpr_status import GPRStatus, Phase
 
 @dataclass(frozen=True, slots=True)
 class CommittedWorld:
-    """The last committed requests and their snapshot (None: not known), computed when a request is late.
-
-    `has_time` says whether there is time for one more plan to prove a cause.
-    """
+    """The last committed requests and, computed when one is late, their snapshot (None: not known)."""
 
     requests: Mapping[str, GPRStatus]
     world: Callable[[], Snapshot | None]

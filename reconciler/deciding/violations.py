@@ -1,9 +1,7 @@
 """Requests that violate a policy now: what is violated, and what users can do. Pure.
 
-A changed policy re-judges waiting requests: they are not planned until they ask for less or the policy
-changes again. A lease keeps its terms; the violation is shown, and ends with the lease.
-
-Held by tests/reconciler/deciding/test_violations.py.
+A changed policy re-judges waiting requests: they are not planned until they ask for less or it changes again.
+A lease keeps its terms; the violation is shown until it ends.
 """
 
 from __future__ import annotations

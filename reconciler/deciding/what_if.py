@@ -1,5 +1,4 @@
-"""The effects of one state of the documents compared with another: for `egs plan --against` and the check.
-Pure.
+"""The effects of one state of the documents compared with another: for `egs plan --against` and the check. Pure.
 
 Held by tests/reconciler/cli/test_plan.py and tests/reconciler/pulls/test_check.py.
 """

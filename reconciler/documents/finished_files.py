@@ -1,9 +1,6 @@
-"""Files of finished requests are not checked: filters their problems out. Pure.
+"""Filters out problems of finished requests' files, which are not checked. Pure.
 
-Limits are tightened, admins leave, clusters are removed. The files of finished requests, and their approvals,
-stay unchanged until they are pruned.
-
-Held by tests/reconciler/documents/test_finished_files.py.
+Limits are tightened, admins leave, clusters are removed; these files and their approvals stay until pruned.
 """
 
 from __future__ import annotations

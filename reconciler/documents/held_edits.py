@@ -1,10 +1,7 @@
-"""What counts of a commit on main if some of its changes are held: for those, the last authorised content.
-Pure.
+"""What counts of a commit on main if some changes are held: for those, the last authorised content. Pure.
 
-A hold concerns one content. If the path has a different content than the held one, this commit was not judged
-yet (a reader may be ahead of the controller), and the path is used as it is.
-
-Held by tests/reconciler/documents/test_held_edits.py.
+A hold concerns one content. A path with another content was not judged yet (a reader may be ahead of the
+controller) and is used as it is.
 """
 
 from __future__ import annotations
@@ -27,10 +24,7 @@ class Overlay:
 def overlaid(
     changed: Iterable[Entry], holds: Iterable[HeldChange], before: Overlay, counted: Mapping[str, Entry]
 ) -> tuple[list[Entry], Overlay]:
-    """Entries that count and may differ from `counted`, and their overlay.
-
-    `changed` is what changed on main since `before` was made.
-    """
+    """Entries that may differ from `counted`, and their overlay; `changed` is what main changed since `before`."""
     by_path = {change.path: change for change in holds}
     if not by_path and not before.held:
         return sorted(changed, key=lambda entry: entry.path), before

@@ -1,9 +1,8 @@
 """The documents of main, updated at the cost of what changed, and which of them are in force.
 
-A document that main breaks or deletes while it is needed stays in force as it was last valid; it is then kept
-under `accepted/` on the status branch, so that a controller started anywhere knows it. For requests, their
-own status serves that purpose. Approvals, API keys, profiles and bindings are the exception: a missing or
-broken one does not count.
+A document that main breaks or deletes while it is needed stays in force as it was last valid. It is kept under
+`accepted/` on the status branch for controllers started anywhere; a request's own status serves for its file.
+A missing or broken approval, API key, profile or binding does not count.
 
 A held change (`reconciler.trust.gate`) is not even read: the last authorised content is used instead.
 """
@@ -61,8 +60,6 @@ Kind = TypeVar("Kind", bound=Document)
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """A document in force, and its bytes."""
-
     document: Document
     data: bytes
 
@@ -140,8 +137,8 @@ class Desired:
     ) -> None:
         """Reads what changed since the last commit. Raises UserError `TooManyFiles`, or a Fault of the store.
 
-        After an error the old documents stay in force, and the next call resumes. `trust` says which changes
-        of main are held (None: none), `provenance` who made or approved the requests' files, by path.
+        After an error the old documents stay in force, and the next call resumes. `trust` has the held changes,
+        `provenance` who made or approved the requests' files, by path.
         """
         if commit == self.commit and trust == self._trust:
             return
@@ -174,7 +171,6 @@ class Desired:
 
     @property
     def store(self) -> Contents:
-        """Where documents are read from."""
         return self._store
 
     @property
@@ -183,12 +179,10 @@ class Desired:
         return self._repository
 
     def in_force(self, path: str) -> Document | None:
-        """The document in force at a path."""
         found = self._force.get(path)
         return None if found is None else found.document
 
     def has_requests(self) -> bool:
-        """True when main holds any GPR."""
         return bool(self._filed)
 
     def accepted_files(self) -> dict[str, bytes]:
@@ -392,7 +386,6 @@ class Desired:
 
 
 def _differing(old: Mapping[str, object], new: Mapping[str, object]) -> set[str]:
-    """Keys whose values differ."""
     return {key for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
 
 

@@ -1,9 +1,6 @@
 """Reads a large change of main in portions before it counts, so that no cycle waits for all of it.
 
-The update that follows gets the outcomes of these reads and only applies its rules. The documents also go into
-the document cache, for the next process.
-
-Held by tests/reconciler/documents/test_read_ahead.py.
+The update that follows gets these outcomes and only applies its rules; the document cache gets them too.
 """
 
 from __future__ import annotations
@@ -52,9 +49,7 @@ class Ahead:
         return self._found
 
     def has_more(self, commit: str, entries: Callable[[], Iterable[Entry]]) -> bool:
-        """Reads one portion of these entries, which lead to that commit; True if more remain. False for a
-        small change.
-        """
+        """Reads one portion of these entries, which lead to that commit; True if more remain."""
         if self._of != commit:
             self._of, self._left = commit, self._unread(entries())
         portion, self._left = self._left[:PORTION], self._left[PORTION:]

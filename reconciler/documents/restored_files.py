@@ -1,10 +1,7 @@
 """Restores the file of a request as it counts if it is missing or unreadable on main.
 
-A request keeps the terms accepted from its file. If the file is gone or broken, it is restored from main's
-last version if that says exactly what counts (this keeps comments), else from the accepted spec and labels.
-An admin's `move` is left out: a member may not write it, and a lease has no queue position.
-
-Held by tests/reconciler/documents/test_restored_files.py.
+It is main's last version if that says exactly what counts (this keeps comments), else it is made from the
+accepted spec and labels, without an admin's `move`: a member may not write that, and a lease has no position.
 """
 
 from __future__ import annotations
@@ -85,10 +82,7 @@ def ends(path: str, data: bytes | None) -> bool:
 
 
 def last_read(store: Store, commit: str, path: str) -> bytes | None:
-    """The last content of a file that is a readable request, at that commit or before; None: none found.
-
-    Reads the commits back to it.
-    """
+    """The last content of a file that is a readable request, at that commit or before; None: none found."""
     at: str | None = commit
     for _ in range(MOST_STEPS):
         at = None if at is None else store.last_change(at, path)

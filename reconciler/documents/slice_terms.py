@@ -45,10 +45,7 @@ def terms_in(cluster: str, wanted: Wanted, facts: Facts) -> tuple[SliceTerms, ..
 
 
 def _most_gpus(slice_: SliceSpec, held: int) -> int | None:
-    """The quota, or what an admin approved beyond it; without a quota, or with 0, pods are not limited.
-
-    Pods of a slice without nodes must stay Pending; a limit of 0 would refuse them.
-    """
+    """The quota, or what an admin approved beyond it; None without a quota: a limit of 0 would refuse pending pods."""
     quota = 0 if slice_.quota is None else slice_.quota.gpus or 0
     return max(quota, held) if quota else None
 

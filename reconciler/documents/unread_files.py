@@ -1,12 +1,9 @@
 """Which finished requests' files need not be read: they have no problems and need no action.
 
 Both follow from contents alone: the file on main, the record on the status branch, and all documents that the
-rules of requests read (the surroundings: project, clusters, templates, slice). What an earlier process found
-for these contents is still true for the same contents, so it is kept beside the record's blob; if any of them
-changed, or the request has an approval, the file is read.
-
-Held by tests/reconciler/documents/test_unread_files.py: with and without notes, the documents, problems and
-decisions are the same.
+rules of requests read (the surroundings: project, clusters, templates, slice). So a finding of an earlier
+process is kept beside the record's blob; the file is read if any of these contents changed, or if the request
+has an approval.
 """
 
 from __future__ import annotations
@@ -24,7 +21,6 @@ _OF_ALL = ("clusters/", "templates/", "requests/")
 
 
 def is_request(path: str) -> bool:
-    """True if the path is that of a request's file."""
     return path.startswith("slices/") and path.count("/") == 3 and path.split("/")[2] == "gprs"
 
 

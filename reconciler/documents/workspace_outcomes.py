@@ -1,7 +1,6 @@
 """What became of every request for a slice, and its requester's next step. Pure.
 
-A request that counts is a slice (docs/decisions/011); nothing is created here. Held by
-tests/reconciler/documents/test_workspace_outcomes.py.
+A request that counts is a slice (docs/decisions/011); nothing is created here.
 """
 
 from __future__ import annotations

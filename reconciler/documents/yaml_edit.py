@@ -1,7 +1,7 @@
 """Changes one field in a person's YAML file and leaves every other byte as it is. Pure.
 
-Only the lines of the field are touched, so comments, order and quoting stay. The result is read back: if the
-edit does not give exactly the intended data, the whole document is written again, losing only comments.
+The result is read back: if it is not exactly the intended data, the whole document is written again, without
+its comments.
 """
 
 from __future__ import annotations

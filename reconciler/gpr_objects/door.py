@@ -1,16 +1,12 @@
-"""`egs-reconciler door`: turns GPR objects of one cluster into commits, and writes their requests' status
-back.
+"""`egs-reconciler door`: turns GPR objects of a cluster into commits, and writes their requests' status back.
 
 Thin: `reconciler.gpr_objects.object_changes` decides. A pass reads main, the status branch and the objects,
-pushes the changes as one push (a commit per object, each by its author), reads again, and only then writes
-the objects' statuses. A pass may be interrupted anywhere and repeated: main records what was done.
+pushes the changes at once (a commit per object, each by its author), reads again, and only then writes the
+objects' statuses. Main records what was done, so a pass may be interrupted anywhere and repeated.
 
 The door writes main, or branches below `egs/gpr/` for people to merge; never the status branch. Several doors
-of one cluster are safe: every push is a compare-and-swap.
-
-With a key it signs its commits, as a service: the trailer `On-Behalf-Of` names the person, and the door only
-writes it for people that admission vouches for. The judge of main decides whether that person may make the
-change.
+of one cluster are safe: every push is a compare-and-swap. With a key it signs its commits as a service: the
+trailer `On-Behalf-Of` names the person, for people that admission vouches for; the judge of main decides.
 
 Held by tests/reconciler/clusters/kubernetes/test_door.py.
 """
@@ -95,8 +91,6 @@ class DoorSettings:
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """The result of one pass."""
-
     edits: int = 0
     patches: int = 0
     held: str = ""  # digest of cancellations that need an admin's confirmation
@@ -129,7 +123,6 @@ class RequestDoor:
         self._told = ""
 
     def start(self) -> None:
-        """Starts to follow the cluster; returns at once."""
         self._objects.start()
         self._namespaces.start()
 
@@ -358,7 +351,6 @@ def _repeat(do: Callable[[], object], ended: Event, pauses: backoff.Backoff) -> 
 
 
 def _either(woken: Event, ended: Event, within_s: float) -> None:
-    """Waits for either event, or the timeout."""
     left_s = within_s
     while left_s > 0 and not woken.is_set() and not ended.wait(min(0.5, left_s)):
         left_s -= 0.5

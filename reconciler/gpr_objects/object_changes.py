@@ -1,15 +1,12 @@
 """Compares a cluster's GPR objects with the repository: which files to write, and each object's status. Pure.
 
-An object applied by a pipeline becomes a file of its slice, with a label that names the object; only files
-with such a label are ever changed. Deleting an object ends its request: the file gets earlyRelease, which is
-right in every phase, and is removed when the request is finished. All state is in the repository and the
-objects.
+An object becomes a file of its slice, with a label that names the object; no other file is changed. Deleting an
+object ends its request: the file gets earlyRelease, right in every phase, and is removed when the request is
+finished. All state is in the repository and the objects.
 
-The last writer wins: a newer generation of the object replaces the file, and a person's edit of the file
-stays until the object changes again. The same holds if the file of a running lease is deleted: the object's
-next change, its release, or a new object of that name restores the file.
-
-Held by tests/reconciler/gpr_objects/test_object_changes.py.
+The last writer wins: a newer generation of the object replaces the file, and a person's edit of the file stays
+until the object changes again. If people delete the file of a running lease, the object's next change, its
+release, or a new object of that name restores it.
 """
 
 from __future__ import annotations
@@ -103,7 +100,6 @@ def _is_over(key: str, view: ObjectsView) -> bool:
 
 
 def _file_of(origin: Origin, view: ObjectsView) -> GPR | None:
-    """The file on main made from that object."""
     found = view.repository.gprs.get((origin.slice, origin.name))
     return found if found is not None and origin_of(found) == origin else None
 
@@ -300,10 +296,7 @@ def _filing(
 def _wanted(
     asked: GprObject, origin: Origin, current: bytes | None, gpr: GPR | None, status: GPRStatus | None
 ) -> bytes:
-    """The file's next content; unchanged if neither the object's spec nor its release is new.
-
-    The author of `asked` is the address that admission vouches for, if any.
-    """
+    """The file's next content; unchanged if neither spec nor release is new. `asked.author` is vouched for, or None."""
     is_over = status is not None and status.phase in TERMINAL
     is_released = asked.is_released and not is_over
     if current is None or gpr is None or gpr.metadata.labels.get(GENERATION) != str(asked.generation):

@@ -75,8 +75,6 @@ def _manager(meta: Json) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The object of a file."""
-
     cluster: str
     slice: str
     namespace: str
@@ -123,8 +121,6 @@ class ObjectsView:
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """The author of a change."""
-
     name: str
     is_verified: bool
 
@@ -149,8 +145,6 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class StatusPatch:
-    """The wanted status of an object."""
-
     asked: GprObject
     status: Json
 

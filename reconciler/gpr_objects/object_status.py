@@ -28,8 +28,6 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class ObjectState:
-    """The object's state in the repository."""
-
     generation: int
     author: str
     is_verified: bool
@@ -71,7 +69,6 @@ _HEAVY: Any = {"checks": {"__all__": {"log"}}}
 
 
 def _own(state: ObjectState, before: Mapping[str, Any]) -> Json:
-    """Without a controller's status."""
     if state.is_removed:
         if before.get("phase") in TERMINAL:
             return {field: value for field, value in before.items() if field not in _ABOUT_DOOR}

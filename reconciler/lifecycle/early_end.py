@@ -1,10 +1,8 @@
-"""Leases that end before their strict end: nodes are released at a committed time, and the request queues for
-its remaining time. Pure.
+"""Leases that end before their strict end, at a committed time; the request queues for its remaining time. Pure.
 
-The time is committed beforehand (`status.eviction`), by `reconciler.deciding.preemption` for the request that
-needs the nodes, or because the request's own file stops it. The nodes are cleaned as after any lease; then
-the request is queued again, in its old position, for the whole minutes that remain. Held by
-tests/cases/reconciler/preemption.yaml and stop.yaml.
+The time (`status.eviction`) is committed beforehand, by `reconciler.deciding.preemption` or because the
+request's own file stops it. After the cleaning the request is queued in its old position, for the whole
+minutes that remain. Held by tests/cases/reconciler/preemption.yaml and stop.yaml.
 """
 
 from __future__ import annotations
@@ -145,10 +143,9 @@ def given_up(key: str, status: GPRStatus, context: Context) -> RequestOutcome:
 
 
 def with_what_is_left(before: GPRStatus, after: GPRStatus) -> GPRStatus:
-    """The edited request, after a lease with some time remaining: it keeps that time and no more.
+    """The edited request keeps the time that its last lease left, less what its duration was shortened by.
 
-    If the edit asks for another lease, the remaining time, the granted extension and the old approvals are
-    lost. A shorter duration reduces the remaining time.
+    If it asks for another lease, it loses that time, the granted extension and the old approvals.
     """
     old, new = before.accepted_spec, after.accepted_spec
     if before.remaining is None:
@@ -164,7 +161,6 @@ def with_what_is_left(before: GPRStatus, after: GPRStatus) -> GPRStatus:
 
 
 def stopped_text(key: str, status: GPRStatus) -> str:
-    """The message of a stopped request."""
     left = status.accepted_spec.duration if status.remaining is None else status.remaining
     return f"stopped; `egs gpr start {key}` queues it for the remaining {format_duration(left)}"
 

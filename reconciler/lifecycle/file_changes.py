@@ -1,7 +1,6 @@
-"""What main says about a request, compared with its record: new, edited, cancelled, refused, missing.
+"""What main says about a request, compared with its record: new, edited, cancelled, refused, missing. Pure.
 
-Pure. The rules are the life of a file in docs/gpr.md; a request that finished never runs again under its
-name.
+docs/gpr.md has the rules; a request that finished never runs again under its name.
 """
 
 from __future__ import annotations

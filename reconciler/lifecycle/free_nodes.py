@@ -39,12 +39,9 @@ class FreeNodes:
         *,
         beside: tuple[str, ...] = (),
     ) -> tuple[str, ...] | None:
-        """`count` nodes of a pool free from now to `until` and its drain, or None if there are not enough.
+        """`count` nodes of an open, managed pool, free from now to `until` and its drain; None: not enough.
 
-        An observed or unreachable cluster gives none.
-
-        `bound` are node names that the plan has fixed already; `avoid` are excluded; `beside` are the lease's
-        other nodes.
+        `bound` nodes are fixed by the plan, `avoid` are excluded, `beside` are the lease's other nodes.
         """
         found = self._pools.get(pool)
         if found is None or found.observed or not found.open:

@@ -1,9 +1,8 @@
 """Unused nodes: the request's members are notified first, then the nodes are released. Pure.
 
-A request is idle since all of its nodes are, as reported by their agents; a node without a report, or with an
-unknown state, is not idle. Any use cancels the release, so the nodes are not promised to other requests
-before they are released. Nothing is written until the notification is due, however often use starts and
-stops. Held by tests/cases/reconciler/idle.yaml.
+A request is idle since all of its nodes are, by their agents; a node with an unknown state is not idle. Any use
+cancels the release, so the nodes are promised to no other request before. Nothing is written until the
+notification is due. Held by tests/cases/reconciler/idle.yaml.
 """
 
 from __future__ import annotations

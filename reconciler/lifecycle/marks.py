@@ -1,7 +1,6 @@
-"""Marks of a lease: shares of its time, each reported once. Pure.
+"""Marks of a lease: shares of its time, each reported once, and before an event that ends the lease. Pure.
 
-An event that ends a lease is preceded by the marks due before it, even if the controller was down and finds
-both in one cycle. Held by tests/cases/reconciler/lifecycle/marks.yaml.
+Held by tests/cases/reconciler/lifecycle/marks.yaml.
 """
 
 from __future__ import annotations

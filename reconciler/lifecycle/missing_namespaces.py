@@ -1,5 +1,4 @@
-"""Whether a request that holds nodes has the namespaces of its slice; its condition reports missing ones.
-Pure.
+"""Whether a request that holds nodes has the namespaces of its slice; a condition reports missing ones. Pure.
 
 It keeps its nodes: only pods in those namespaces can use them, so the condition explains why none runs.
 """
@@ -18,7 +17,6 @@ OBJECT = "Namespace "
 
 
 def says_so(status: GPRStatus) -> bool:
-    """True if a missing namespace has been reported."""
     return any(condition.type == NOT_READY for condition in status.conditions)
 
 

@@ -1,6 +1,4 @@
-"""A request that has its nodes: marks, a replacement for a bad node, the strict end, and the cleaning after
-it. Pure.
-"""
+"""A request that has its nodes: marks, a replacement for a bad node, the strict end, the cleaning after it. Pure."""
 
 from __future__ import annotations
 
@@ -109,11 +107,7 @@ def nodes_to_replace(status: GPRStatus, context: Context) -> tuple[str, ...]:
 
 
 def _is_bad(cluster: str, node: str, context: Context) -> bool:
-    """A cordoned node keeps running. A silent node gets a grace period, and so does one whose pods a foreign
-    taint evicts.
-
-    A node taken out of the manifest is bad once it is gone.
-    """
+    """A silent node, or one whose pods a foreign taint evicts, gets a grace period; a removed one is bad once gone."""
     record = context.nodes.get((cluster, node))
     if cluster not in context.seen.views:
         return False

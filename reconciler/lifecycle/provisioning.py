@@ -1,8 +1,7 @@
 """A request on its way to its nodes: checks, replacement of nodes that fail, the start itself. Pure.
 
-A request becomes Provisioned when the cluster shows all of its nodes assigned to it, at the committed start.
-A start later than `Settings.start_tolerance` after the committed one is committed again first, with its
-cause, and only then carried out.
+A request becomes Provisioned when the cluster shows all of its nodes assigned to it, at the committed start. A
+start later than `Settings.start_tolerance` is first committed again, with its cause.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from schemas.status.gpr_status import Assignment, Cause, Check, GPRStatus, Phase
 
 
 def handover_outcome(key: str, status: GPRStatus, context: Context, free_nodes: FreeNodes) -> RequestOutcome:
-    """One step of a request that is Provisioning."""
     assignment, start = status.assignment, status.estimated_start_time
     if status.phase is not Phase.PROVISIONING or assignment is None or start is None:
         return RequestOutcome(status)
@@ -43,10 +41,7 @@ def handover_outcome(key: str, status: GPRStatus, context: Context, free_nodes: 
 
 
 def start_seen(key: str, status: GPRStatus, context: Context) -> RequestOutcome | None:
-    """Its start, if the cluster shows all its nodes assigned to it; else None.
-
-    While commits are impossible that may have been long ago: the code that follows finds a running lease.
-    """
+    """Its start, if the cluster shows all its nodes assigned to it, perhaps for long already; else None."""
     if (status.uid, status.estimated_start_time) not in handed_over([status], context.seen):
         return None
     status, events = with_check_results(key, status, context)
@@ -59,15 +54,11 @@ def checked_nodes(status: GPRStatus, stage: Stage) -> frozenset[str]:
 
 
 def failed_nodes(status: GPRStatus) -> frozenset[str]:
-    """Nodes on which a check before the start failed."""
     return frozenset(c.node for c in status.checks if c.stage == "pre" and not c.passed)
 
 
 def passed_nodes(status: GPRStatus, seen: Seen) -> frozenset[str]:
-    """Nodes that passed all their checks before the start.
-
-    A check result is a fact, not a decision: it counts even before it can be committed.
-    """
+    """Nodes that passed all checks before the start; a result is a fact, so it counts before it is committed."""
     fresh = {
         node
         for node in (status.assignment.nodes if status.assignment is not None else ())
@@ -117,10 +108,7 @@ def with_check_results(key: str, status: GPRStatus, context: Context) -> tuple[G
 
 
 def new_checks(status: GPRStatus, stage: Stage, context: Context) -> tuple[Check, ...]:
-    """Check results of nodes that the status does not have yet.
-
-    Every check is kept, passing or not, within the limits of `reconciler.health.check_results`.
-    """
+    """Check results of nodes that the status does not have yet, within the limits of `check_results`."""
     assert status.assignment is not None
     found: list[Check] = []
     known = checked_nodes(status, stage)
@@ -132,10 +120,7 @@ def new_checks(status: GPRStatus, stage: Stage, context: Context) -> tuple[Check
 
 
 def handed_over(requests: Iterable[GPRStatus], seen: Seen) -> frozenset[LeaseKey]:
-    """Leases that are Provisioning and whose nodes are all assigned to them, now or in an earlier cycle.
-
-    While the remote is down a lease may reach its strict end before its start can be committed.
-    """
+    """Leases that are Provisioning and had all their nodes, now or in an earlier cycle without the remote."""
     found, served = set(), {lease for view in seen.views.values() for lease in view.served}
     for status in requests:
         held, start = status.assignment, status.estimated_start_time

@@ -1,7 +1,7 @@
 """GPU pods that stay on a request's nodes after its end: reported in its condition. Pure.
 
-The nodes report the same (`reconciler.health.node_health`), and are quarantined after a while; the request
-does not wait for those. Held by tests/cases/reconciler/nodes.yaml.
+The nodes (`reconciler.health.node_health`) are quarantined after a while, and the request no longer waits for
+them. Held by tests/cases/reconciler/nodes.yaml.
 """
 
 from __future__ import annotations

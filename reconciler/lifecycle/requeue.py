@@ -1,10 +1,8 @@
-"""The return of an evicted request: while its nodes are released and cleaned it is planned as if it waited
-already.
+"""The return of an evicted request: while its nodes are cleaned it is planned as if it waited already. Pure.
 
-So its next start is promised in the commit that decides the eviction: kept in `eviction.back`, moved later
-only with a named cause, and kept once it is queued again. For that first promise it takes only capacity that
-is not promised to others: other requests pay nothing for this eviction. If its nodes are not clean in time it
-loses that promise once, with that cause, and is planned again when they are. Pure.
+The commit that decides the eviction promises its next start (`eviction.back`), from capacity that is not
+promised to others: other requests pay nothing. It moves later only with a named cause. If its nodes are not
+clean in time it loses that promise once, and is planned again when they are.
 
 Held by tests/cases/reconciler/preemption.yaml and returns.yaml.
 """
@@ -60,8 +58,7 @@ def is_overdue(status: GPRStatus, drain: timedelta, now: datetime) -> bool:
 def unless_too_late(key: str, status: GPRStatus, unclean: str, context: Context) -> RequestOutcome:
     """A request with an unclean node; it loses its next start once the checks before that start are due.
 
-    Postponing the start by minutes instead would move other requests too, and promise a start that is
-    unlikely.
+    To postpone the start by minutes would move others too, and promise an unlikely start.
     """
     back = None if status.eviction is None else status.eviction.back
     if status.assignment is None or back is None:

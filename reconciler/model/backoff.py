@@ -1,8 +1,6 @@
 """Pauses after failures in a row, each twice the one before, up to a longest. Pure.
 
-All of the product's are here, but the client's, which stands alone and draws its own at random (`egs.calling`).
-
-Held by tests/reconciler/model/test_backoff.py.
+The client stands alone and has its own (`egs.calling`).
 """
 
 from __future__ import annotations
@@ -16,8 +14,6 @@ _MOST_DOUBLINGS = 20
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """The pauses of one kind of failure."""
-
     first: timedelta
     longest: timedelta
 

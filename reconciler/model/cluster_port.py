@@ -205,9 +205,7 @@ class ClusterDriver(Protocol):
         """The present state."""
 
     def differences(self, slices: tuple[SliceTerms, ...], now: datetime) -> tuple[Difference, ...]:
-        """How the state differs from what `ensure_slice`, or without a slice `ensure_fleet`, would leave.
-        Changes nothing.
-        """
+        """How the state differs from what `ensure_slice` and `ensure_fleet` would leave. Changes nothing."""
 
     def ensure_fleet(self, stamp: Stamp, now: datetime) -> Answer:
         """Repairs the differences without a slice: nodes' marks, and objects of the cluster as a whole."""
@@ -223,20 +221,16 @@ class ClusterDriver(Protocol):
     ) -> Busy | Refused | tuple[CheckResult, ...]:
         """Runs the checks of a stage for a lease (its uid counts, not its end).
 
-        Finished results are returned again for at least ten minutes; after half an hour the checks run again.
-        A node that the cluster does not have fails at once. `run` measures between the nodes with the lease;
-        its results are at most as old as the cluster's interval. Before a start the node gets the lease's MIG
-        profile.
+        Results are returned again for at least ten minutes; after half an hour the checks run again. They fail at
+        once on a missing node. `run` measures between the lease's nodes; its results are at most as old as the
+        cluster's interval. Before a start the node gets the lease's MIG profile.
         """
 
     def add(self, node: str, lease: LeaseRef, stamp: Stamp, now: datetime) -> Answer:
         """Assigns the node to that slice. Refused while another lease has it."""
 
     def evict(self, node: str, uid: str, by: datetime, stamp: Stamp, now: datetime) -> Answer:
-        """GPU workloads of that lease must stop by `by` and no new one starts; the lease stays.
-
-        An `add` of the same lease cancels it, for example after its end moved later.
-        """
+        """GPU workloads of that lease must stop by `by`; the lease stays. An `add` of the same lease cancels this."""
 
     def remove(self, node: str, uid: str, stamp: Stamp, now: datetime) -> Answer:
         """Frees the node: GPU workloads return to Pending, CPU ones stay. Busy while it drains.

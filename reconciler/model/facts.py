@@ -1,5 +1,4 @@
-"""What is known at one time, as values: the committed status, main's documents, the state of clusters and
-agents.
+"""What is known at one time: the committed status, main's documents, the state of clusters and agents.
 
 `Facts` is exactly the status branch's content; everything else here is read again in every cycle.
 """

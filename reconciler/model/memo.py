@@ -1,7 +1,4 @@
-"""What was worked out from values, kept as long as they are the same.
-
-Held by tests/reconciler/model/test_memo.py.
-"""
+"""What was worked out from values, kept as long as they are the same."""
 
 from __future__ import annotations
 
@@ -27,8 +24,7 @@ class Memo(Generic[T]):
     ) -> T:
         """The result for `name`, worked out anew when one of `same` is another object, or `equal` has changed.
 
-        Objects in `same` are never compared, so they may be large; `equal` is, which is cheap while it is the very
-        same. Where `work` raises, the last result is kept.
+        Objects in `same` are never compared, so they may be large. If `work` raises, the last result is kept.
         """
         found = self._kept.get(name)
         if found is None or not _identical(found[0], same) or found[1] != equal:
@@ -36,7 +32,6 @@ class Memo(Generic[T]):
         return found[2]
 
     def __contains__(self, name: Hashable) -> bool:
-        """True if a result for `name` is kept."""
         return name in self._kept
 
     def keep(self, names: Container[Hashable]) -> None:

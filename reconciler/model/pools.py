@@ -1,6 +1,6 @@
 """Pools for planning: their manifests, existing nodes, and when each node serves no request. Pure.
 
-Held by tests/reconciler/model/test_pools.py and tests/cases/reconciler/maintenance.yaml:
+Held by tests/cases/reconciler/maintenance.yaml:
   * a node in a window serves no request, whether the window names the cluster, its pool or the node;
   * as time passes nothing in a calendar moves: times that come into range were closed before.
 """
@@ -82,9 +82,7 @@ def _grown(pool: Pool, item: PoolSpec, scale: PoolScale | None, now: int) -> Poo
 def calendars(
     spec: ClusterSpec, pool: str, names: Collection[str], now: int
 ) -> dict[str, tuple[Window, ...]]:
-    """When each of these nodes is in maintenance from `now` on, sorted and disjoint; nodes without
-    maintenance are left out.
-    """
+    """When each node is in maintenance from `now` on, sorted and disjoint; nodes without maintenance are absent."""
     if not spec.maintenance:
         return {}
     whole: list[Window] = []

@@ -1,8 +1,6 @@
-"""The nodes of a pool with a selector: those that its cluster shows now, or showed when it last answered.
-Pure.
+"""The nodes of a pool with a selector: those that its cluster shows now, or showed when it last answered. Pure.
 
-The result is committed, so that all readers of the status plan with the same nodes; if the cluster is
-unreachable, the committed nodes stay.
+The result is committed, so that all readers plan with the same nodes, also while a cluster is unreachable.
 """
 
 from __future__ import annotations

@@ -34,7 +34,6 @@ def with_condition(status: GPRStatus, condition: Condition) -> GPRStatus:
 
 
 def without_condition(status: GPRStatus, *types: str) -> GPRStatus:
-    """The status without conditions of these types."""
     left = tuple(c for c in status.conditions if c.type not in types)
     return status if len(left) == len(status.conditions) else status.edited(conditions=left)
 
@@ -111,10 +110,7 @@ def leaves_at(status: GPRStatus) -> datetime | None:
 
 
 def counted_end(status: GPRStatus) -> datetime | None:
-    """When planning counts its nodes as free: after a preemption they belong to the preempting request.
-
-    Idle nodes may be used again until their release, so they are not promised before.
-    """
+    """When planning counts its nodes as free: preempted ones when they leave; idle ones may be used again."""
     made_room = status.eviction is not None and status.eviction.reason != "Idle"
     return leaves_at(status) if made_room else status.end_time
 
@@ -131,10 +127,7 @@ def waits_since(status: GPRStatus) -> datetime:
 
 
 def cost_until(status: GPRStatus, cluster: ClusterSpec | None, currency: str, until: datetime) -> Cost | None:
-    """The cost of the lease by `until`: every GPU of its nodes, from its start; None before a start.
-
-    Includes earlier leases of a requeued request.
-    """
+    """The cost by `until`: every GPU of its nodes since the start, and earlier leases; None before a start."""
     if status.start_time is None or status.assignment is None or cluster is None:
         return status.cost
     nodes = status.assignment.nodes

@@ -1,10 +1,7 @@
 """The records of all requests, with finished ones apart: these are the majority and never change.
 
 A decision walks the requests that wait or hold nodes (`live`) and those that changed since the last one
-(`changed`), so that a cycle costs what is active, not the whole history. The record of a finished request may
-stay unread until it is accessed.
-
-Held by tests/reconciler/model/test_statuses.py: it behaves like any dictionary.
+(`changed`), so that a cycle costs what is active, not the whole history. Finished records are read on access.
 """
 
 from __future__ import annotations
@@ -64,7 +61,6 @@ class Records(MutableMapping[str, GPRStatus]):
         return self._over
 
     def copy(self) -> Records:
-        """An independent copy."""
         self._is_shared = True
         other = Records(dict(self.live), self._over)
         other._holders = self._holders

@@ -1,14 +1,11 @@
 """Target sizes of elastic pools: which nodes arrived or left, and what to request or let go next. Pure.
 
 Sizes are facts: they are committed before a cluster gets them, and a cluster with another size gets them again.
-`scheduler.calendars.elastic` says what the plan needs when.
-
-Held by tests/reconciler/planning/test_elastic_pools.py and tests/cases/reconciler/model/pools.yaml:
+`scheduler.calendars.elastic` says what the plan needs when. Held by tests/cases/reconciler/model/pools.yaml:
   * a node that serves a request, or that a promise is bound to, is never let go;
   * unrequested nodes are kept until they are let go like any other: no size is set because of them;
   * a pool stays between its minimum and its maximum;
-  * nodes that do not arrive move promises with a true cause, and are reported once per pool for each time that passes
-    in vain, however many they are and whenever each was requested.
+  * nodes that do not arrive move promises with a true cause, and are reported once per pool for each vain wait.
 """
 
 from __future__ import annotations
@@ -40,7 +37,6 @@ class Came:
 
 
 def elastic_pools(wanted: Wanted) -> dict[PoolKey, PoolSpec]:
-    """Elastic pools of managed clusters."""
     return {
         (name, pool.name): pool
         for name, spec in wanted.clusters.items()
@@ -74,10 +70,9 @@ def came(facts: Facts, wanted: Wanted, seen: Seen, now: datetime) -> Came:
 
 
 def _after(scale: PoolScale, names: tuple[str, ...], now: datetime) -> PoolScale:
-    """Adjusted for nodes that arrived or left; a node that disappeared by itself counts as requested again.
+    """Adjusted for nodes that came or left; one that left by itself counts as requested again.
 
-    If there are more nodes than requested, the current number counts as wanted: letting nodes go is first
-    decided and reported.
+    Surplus nodes count as wanted: letting them go is decided and reported first.
     """
     leaving = tuple(name for name in scale.leaving if name in names)
     if len(names) <= scale.wanted:

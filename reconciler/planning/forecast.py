@@ -1,7 +1,4 @@
-"""The likely start, recorded with each published promise. Pure.
-
-A forecast is written only together with a promise: learning alone causes no commit.
-"""
+"""The likely start, recorded with each published promise and only then: learning causes no commit. Pure."""
 
 from __future__ import annotations
 
@@ -66,7 +63,6 @@ def _told(known: Lesson, status: GPRStatus, one: Drawn, plan: tuple[Snapshot, in
 
 
 def forecast(said: Drawn, known: Lesson) -> Forecast:
-    """The forecast as recorded."""
     return Forecast(
         p10=instant(said.p10), p50=instant(said.p50), p90=instant(said.p90), learnt_from=known.requests
     )

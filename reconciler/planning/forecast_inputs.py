@@ -39,9 +39,7 @@ def is_enough(facts: Facts) -> bool:
 
 
 def lesson(facts: Facts, world: Snapshot) -> Lesson:
-    """The statistics from the committed facts. Reads the rows of the last days once, and the live requests
-    each time.
-    """
+    """The statistics from committed facts. Reads the rows of the last days once, live requests each time."""
     rows = tuple(_ended(record) for _, record in sorted(facts.ended.items()))
     ended = [one for day in rows for one in day][-MOST_LEARNT:]
     released = (

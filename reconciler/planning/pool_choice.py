@@ -1,11 +1,8 @@
 """Which pools serve a waiting request now, and which only if the wait elsewhere is too long. Pure.
 
 Besides fit and permission: monthly limits that exclude pools, a request's preference, and burst clusters with
-a monthly GPU-hour limit shared by all slices.
-
-Held by tests/reconciler/planning/test_pool_choice.py and tests/cases/reconciler/burst.yaml: usage plus
-promises in a burst cluster never exceed its hours of a month; a request reserves hours there only if it would
-be served there.
+a monthly GPU-hour limit shared by all slices. Held by tests/cases/reconciler/burst.yaml: usage plus promises in
+a burst cluster never exceed its hours of a month.
 """
 
 from __future__ import annotations
@@ -85,7 +82,7 @@ def offering(
 ) -> Offering:
     """What choices at `facts.at` share. O(waiting requests) if a burst cluster has limited hours.
 
-    Requests promised nodes of such a cluster get its hours first, then those `placed` there, then others.
+    Its hours go first to requests promised nodes there, then to those `placed` there, then to others.
     """
     bursts = {name: spec.burst for name, spec in wanted.clusters.items() if spec.burst is not None}
     shut: dict[str, frozenset[str]] = {}
@@ -99,11 +96,9 @@ def offering(
 def contended(
     everyone: Offering, facts: Facts, planned: Callable[[Offering], Mapping[str, Placement]]
 ) -> Offering:
-    """If hours are short: the same, with requests first that would be served there; others cannot use the
-    hours.
+    """If hours are short: the same, with requests first that would be served there.
 
-    `planned` gives the placements of a plan with that offering. Costs one or two plans, none if hours
-    suffice.
+    `planned` gives the placements of a plan with that offering. Costs one or two plans, none if hours suffice.
     """
     found, shut = everyone, dict[str, frozenset[str]]()
     for _ in range(PASSES if everyone.shut else 0):
@@ -165,10 +160,7 @@ class _Found:
 def shut_now(
     spec: RequestSpec, wanted: Wanted, facts: Facts, placed: Mapping[str, Placement]
 ) -> frozenset[str]:
-    """Burst clusters closed to a request filed now: it is too long for them, or their hours are used up.
-
-    `placed` are the placements of the waiting requests.
-    """
+    """Burst clusters closed to a request filed now: it is too long, or their hours are used up by `placed` requests."""
     found = set()
     for name, cluster in wanted.clusters.items():
         burst = cluster.burst

@@ -1,10 +1,9 @@
-"""The queue position of a request: the inputs of its rank, read when it is filed, and who gets a new position
-now. Pure.
+"""The queue position of a request: the inputs of its rank, and who gets a new position now. Pure.
 
 Its slice's usage and open requests are read when it is filed or asks for more or something else, and kept
 through approvals, moves and requeues. What follows from them and from waiting is computed, never stored.
 
-Held by tests/reconciler/planning/test_queue_place.py and tests/cases/reconciler/fairness.yaml.
+Held by tests/cases/reconciler/fairness.yaml.
 """
 
 from __future__ import annotations
@@ -58,7 +57,6 @@ def _takers(before: Facts, after: Facts) -> list[str]:
 
 
 def _places(facts: Facts, wanted: Wanted, fresh: Collection[str]) -> dict[str, Place]:
-    """The positions of these requests, read now."""
     fairness = wanted.project.scheduling.fairness
     if fairness is None:
         return {}
@@ -82,7 +80,7 @@ def _places(facts: Facts, wanted: Wanted, fresh: Collection[str]) -> dict[str, P
 def _places_in(
     waiting: Iterable[Demand], used: float, fresh: Collection[str], facts: Facts, fairness: Fairness
 ) -> dict[str, Place]:
-    """New positions in one slice: none is better than those of its requests filed earlier.
+    """New positions in one slice, none better than those of its earlier requests.
 
     Otherwise a slice that cancels its first request would delay its own promises with the next one.
     """
@@ -193,7 +191,6 @@ def _share(status: GPRStatus, waited: int, wanted: Wanted, fairness: Fairness | 
 
 
 def standings(requests: Mapping[str, GPRStatus], wanted: Wanted, now: datetime) -> dict[str, RankInputs]:
-    """The rank's inputs of each of these at `now`."""
     reads_gpus = wanted.project.scheduling.order == "shortest-service"
     return {
         key: standing(key, s, gpus_per_node(s.accepted_spec, wanted) if reads_gpus else 0, wanted, now)
@@ -212,10 +209,7 @@ def latest_of(status: GPRStatus, policy: Scheduling) -> int:
 def with_first_come(
     requests: Mapping[str, GPRStatus], anew: Iterable[str], world: Snapshot, policy: Scheduling
 ) -> Records:
-    """`requests`, with first-come-first-served start times for those that get a position now.
-
-    Costs one plan from an empty state if there are such requests and the project bounds waits, else nothing.
-    """
+    """`requests`, with first-come-first-served starts for those in `anew`. One plan if the project bounds waits."""
     found = records(requests)
     fresh = [] if policy.max_wait_multiple is None else [k for k in sorted(anew) if _is_unread(found.get(k))]
     starts = plan(first_come(world)).placements if fresh else {}
@@ -236,12 +230,9 @@ def _is_unread(status: GPRStatus | None) -> bool:
 
 
 def asked_anew(before: Facts, after: Facts, wanted: Wanted) -> frozenset[str]:
-    """Requests waiting in `after` that got their position since `before`: filed, approved, requeued, changed,
-    or moved ahead.
+    """Requests waiting in `after` that got their position since `before`, or that an admin's move put ahead.
 
-    An admin's move changes the rank: requests that get ahead by it are planned as new. So are requests that
-    were outside their slice's limits and no longer are. An evicted request that returns has its promised
-    start, and takes no other's.
+    Also those that were outside their slice's limits; not an evicted request that returns: it has a promise.
     """
     return (
         frozenset(let_past(before, after, wanted))
@@ -287,10 +278,7 @@ def moved(before: Facts, after: Facts) -> frozenset[str]:
 
 
 def let_past(before: Facts, after: Facts, wanted: Wanted) -> dict[str, str]:
-    """Requests that are ahead of others because an admin moved one of the two, with the moved request.
-
-    Not if the passing of time is the reason.
-    """
+    """Requests ahead of others because an admin, not time, moved one of the two; with the moved request."""
     by_admin = moved(before, after)
     if not by_admin:
         return {}

@@ -1,9 +1,8 @@
 """A project's reserve: nodes of a pool on which no request is planned, and what draws on them. Pure.
 
-Extensions and replacements are served from the reserve. Lease time beyond the planned time, and each node out
-of service or in maintenance, reduces the reserve for that time, without affecting other requests; what
-remains of it stays free. All of this follows from committed facts; time alone changes nothing. Held by
-tests/reconciler/planning/test_reserve.py and tests/cases/reconciler/reserve.yaml.
+Extensions, replacements, and nodes out of service or in maintenance reduce the reserve for their time, without
+affecting other requests; what remains of it stays free. All follows from committed facts. Held by
+tests/cases/reconciler/reserve.yaml.
 """
 
 from __future__ import annotations
@@ -67,10 +66,7 @@ def left_over(kept: int, draws: Iterable[Draw]) -> Iterator[Withheld]:
 
 
 def _out(pool: Pool, leases: Mapping[str, Lease]) -> Iterator[Draw]:
-    """Its nodes that serve no new request: unhealthy, taken by others, or in maintenance.
-
-    If a node's lease overlaps the beginning of its maintenance, the draw begins at the end of that lease.
-    """
+    """Its nodes that serve no new request: unhealthy, taken by others, or in maintenance once their lease ends."""
     held = {
         node: lease.held_until for lease in leases.values() for node in lease.nodes if lease.pool == pool.key
     }

@@ -1,7 +1,7 @@
 """Builds the planner's `Snapshot` from documents, statuses and node records. Pure.
 
-The same function builds the snapshot as committed and as of now, so that the difference between the two is
-what happened, and every cause of a slip can be tested by undoing it.
+One function builds the snapshot as committed and as of now: the difference is what happened, and every cause
+of a slip can be tested by undoing it.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ def build_snapshot(
 ) -> Snapshot:
     """The planner's snapshot at `facts.at`; `seen` None: as committed, without workloads.
 
-    `anew` are the requests that take a queue position now (see `placing.asked_anew`): no promise binds them,
-    and only they may displace others; None: all without a promise may.
+    `anew` (see `queue_place.asked_anew`) may displace others and have no promise; None: all without a promise may.
     """
     pools, leases = pools_and_leases(wanted, facts)
     ready = slices_with_waiting_pods(seen)
@@ -157,9 +156,7 @@ STEADY = timedelta(minutes=10)
 
 
 def _steady_until(request: Request | None, status: GPRStatus, wanted: Wanted, look: _Look) -> int:
-    """Until when waiting adds nothing to its rank; the addition only grows, so equal end points mean no
-    change in between.
-    """
+    """Until when waiting adds nothing to its rank: what it adds only grows, so two equal values suffice."""
     later = look.now + STEADY
     is_steady = (
         request is not None and _is_plain(status, look) and _at(request, status, wanted, later) is request
@@ -250,7 +247,6 @@ def _request(key: str, status: GPRStatus, wanted: Wanted, look: _Look) -> Reques
 
 
 def promise_of(status: GPRStatus) -> Promise | None:
-    """The committed start of a waiting request."""
     start, cluster, pool = (
         status.estimated_start_time,
         status.estimated_cluster,
@@ -292,5 +288,4 @@ def stray_nodes(facts: Facts, seen: Seen) -> frozenset[NodeKey]:
 
 
 def at(facts: Facts, now: datetime) -> Facts:
-    """The same facts at another time."""
     return replace(facts, at=now)

@@ -1,10 +1,7 @@
 """Changes to a waiting request that would start it earlier, each with the start it would give.
 
-Each alternative is tried as an edit of the request's file, with the functions that the controller uses. So
-approvals, limits, the queue position and other requests' promises are what they would be after the merge.
-
-Held by tests/reconciler/cli/test_alternatives.py: each alternative gives what `egs plan` shows after the
-edit.
+Each is tried as an edit of the request's file, with the controller's functions: approvals, limits, the queue
+position and other promises are as after the merge. Held by tests/reconciler/cli/test_alternatives.py.
 """
 
 from __future__ import annotations
@@ -41,8 +38,6 @@ _MINUTE = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """One change that starts the request earlier."""
-
     field: str
     value: str | int
     start: int
@@ -51,7 +46,6 @@ class Alternative:
     keeps_place: bool
 
     def json(self) -> dict[str, Any]:
-        """A row of `alternatives` in `egs why -o json`."""
         return {
             "field": self.field,
             "value": self.value,
@@ -72,7 +66,6 @@ class Tried:
 
 
 def always(_: float) -> bool:
-    """No time limit."""
     return True
 
 
@@ -82,9 +75,9 @@ def alternatives(state: State, planned: Plan, key: str) -> tuple[Alternative, ..
 
 
 def tried(state: State, planned: Plan, key: str, goes_on: GoesOn) -> Tried:
-    """The edits that start the request earlier; per field the mildest that helps, then those that help more.
+    """The edits that start the request earlier; per field the mildest first.
 
-    Empty if it already starts as early as possible, is not planned, or waits for its own `notBefore`.
+    Empty if it starts as early as possible, is not planned, or waits for its own `notBefore`.
     """
     status, place = state.facts.requests[key], planned.placements.get(key)
     request = state.snapshot.requests.get(key)

@@ -19,8 +19,6 @@ from schemas.reading.units import parse_duration
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The arguments, as typed."""
-
     shape: str
     target: str
     most: int
@@ -28,7 +26,6 @@ class Question:
 
 
 def show_capacity(repo: str | None, now: str | None, asked: Question, form: Form) -> int:
-    """Runs the command; returns the exit code."""
     lasting("--target-p90", asked.target)
     lasting("--since", asked.since)
     target = parse_duration(asked.target)

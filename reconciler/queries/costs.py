@@ -1,6 +1,4 @@
-"""What requests and slices have cost so far. Pure.
-
-Ended leases are in the status and the ledger; running leases are counted until now.
+"""What requests and slices have cost so far: ended leases, and running ones until now. Pure.
 
 Held by tests/contract/test_command_contract.py.
 """
@@ -20,10 +18,7 @@ LEASED = frozenset({Phase.PROVISIONED, Phase.RELEASING})
 
 
 def cost_so_far(wanted: Wanted, status: GPRStatus, now: datetime) -> Cost | None:
-    """The cost by `now`; a running lease counts from when it got its nodes until its end at most.
-
-    The status has the cost of a lease only once its nodes are clean, so a Releasing request is counted here.
-    """
+    """The cost by `now`; until its nodes are clean the status lacks the cost of the present lease."""
     held = status.assignment
     if status.phase not in LEASED or held is None:
         return status.cost
@@ -47,5 +42,4 @@ def running(wanted: Wanted, requests: Mapping[str, GPRStatus], slice_: str, now:
 
 
 def money(cost: Cost | None, currency: str) -> str:
-    """`12.34 USD`."""
     return f"{0.0 if cost is None else cost.amount:.2f} {currency if cost is None else cost.currency}"

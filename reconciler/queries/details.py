@@ -24,7 +24,6 @@ EVENTS = 20
 
 
 def gpr(source: Source, state: State, key: str) -> dict[str, Any]:
-    """The data of `egs describe gpr`."""
     return gpr_data(state, key, events(source, Filter(gpr=key), EVENTS))
 
 

@@ -1,7 +1,6 @@
 """Events from the status branch, newest first, read file by file until enough are found. The filter is pure.
 
-Held by tests/portal/test_events.py: the same filter gives the same rows to
-`egs get events` and to the API.
+Held by tests/portal/test_events.py: `egs get events` and the API give the same rows for a filter.
 """
 
 from __future__ import annotations
@@ -68,7 +67,6 @@ class Filter:
     """Exclusive."""
 
     def takes(self, row: EventRow) -> bool:
-        """True if the event matches."""
         return self.is_about(row) and self.says(row)
 
     def is_about(self, row: EventRow) -> bool:
@@ -142,10 +140,7 @@ def looked(
     wanted: Filter,
     part: Between,
 ) -> Iterator[tuple[Spot, EventRow]]:
-    """Every event of the files that may contain a match, newest first, matching or not.
-
-    `paths` are `newest_first`. Reads only as many files as needed, and none from before `since`.
-    """
+    """Every event of the files that may contain a match, in the order of `paths` (`newest_first`), matching or not."""
     for path in paths:
         if part.after is not None and age(path) < age(part.after.path):
             return

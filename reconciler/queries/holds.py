@@ -1,7 +1,4 @@
-"""Held changes, and a main that is not followed, read from the status branch.
-
-Held by tests/reconciler/cli/test_holds.py.
-"""
+"""Held changes, and a main that is not followed, read from the status branch."""
 
 from __future__ import annotations
 
@@ -70,7 +67,6 @@ def sentences(key: str, change: HeldChange) -> list[str]:
 
 
 def row(change: HeldChange) -> Row:
-    """A hold as data."""
     return {
         "path": change.path,
         "commit": change.commit,
@@ -90,7 +86,6 @@ def problem_rows(source: Source, now: datetime) -> list[Row]:
 
 
 def held_rows(record: TrustRecord | None) -> Iterator[Row]:
-    """A row for each change that is held."""
     fix = "have a person who may change this file submit the change again, or restore what counts"
     for change in () if record is None else record.held:
         text = f"{change.message} (held since commit {change.commit[:12]})"

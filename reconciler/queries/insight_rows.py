@@ -11,7 +11,6 @@ from schemas.status.insights import DayTally, Insights, Tally
 
 
 def insights_json(found: Insights, days: int) -> dict[str, Any]:
-    """The answer of `egs insights -o json`."""
     return {
         "total": tally_json(found.total),
         "byShape": {name: tally_json(one) for name, one in found.shapes.items()},
@@ -66,7 +65,6 @@ def wait_at_most(one: Tally, share: float) -> int | None:
 
 
 def insights_of(repo: str | None, now: str | None, days: int) -> dict[str, Any]:
-    """The same of a repository."""
     with opened(repo) as source:
         loaded = source.loaded(clock(now, source))
     return insights_json(EMPTY if loaded is None else loaded.facts.insights or EMPTY, days)

@@ -42,7 +42,6 @@ class Planned:
     effects: tuple[Effect, ...] | None = None
 
     def json(self) -> dict[str, Any]:
-        """The answer of `egs plan -o json`."""
         now = self.state.now
         content: dict[str, Any] = {
             "now": wire(now),
@@ -72,7 +71,6 @@ def _unread(source: Source, state: State, ref: str | None) -> Iterable[Refusal]:
 
 
 def effect_json(effect: Effect) -> dict[str, Any]:
-    """A row of `changes` in `egs plan -o json`."""
     slice_, _, name = effect.key.partition("/")
     return {
         "slice": slice_,
@@ -86,7 +84,6 @@ def effect_json(effect: Effect) -> dict[str, Any]:
 
 
 def plan_json(repo: str | None, now: str | None, ref: str | None, against: str | None) -> dict[str, Any]:
-    """Runs the answer of `egs plan -o json` on a repository."""
     with opened(repo) as source, collector_paused():
         return planned(source, clock(now, source), ref, against).json()
 
@@ -94,7 +91,6 @@ def plan_json(repo: str | None, now: str | None, ref: str | None, against: str |
 def show_instance(
     file: str, pools: Sequence[str], now: str | None, form: str, fairness: Fairness | None
 ) -> int:
-    """Runs the command on a CSV; returns the exit code."""
     try:
         text = Path(file).read_text(encoding="utf-8") if file != "-" else _stdin()
         found = plan_instance(text, pool_sizes(pools), _seconds(now), fairness)

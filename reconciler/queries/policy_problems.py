@@ -1,7 +1,4 @@
-"""Requests that violate a policy now, as rows of `egs get problems`.
-
-Held by tests/reconciler/cli/test_policies.py.
-"""
+"""Requests that violate a policy now, as rows of `egs get problems`."""
 
 from __future__ import annotations
 
@@ -24,9 +21,7 @@ NEEDS_APPROVAL, REJECTED = "NeedsApproval", "Rejected"
 
 
 def problem_rows(source: Source, now: datetime) -> list[dict[str, Any]]:
-    """An error per request that is not planned because of a policy, a warning per running lease that keeps
-    its old terms.
-    """
+    """An error per request that a policy keeps from being planned, a warning per lease that keeps its old terms."""
     try:
         state = read_state(source, now)
     except UserError:  # without a valid project.yaml there is no policy; that problem is reported elsewhere

@@ -53,7 +53,6 @@ def shape_field(shapes: Sequence[str]) -> str | list[str] | None:
 
 
 def gpr_text(slice_: str, name: str, spec: dict[str, Any]) -> bytes:
-    """The file of a new request."""
     head = {"apiVersion": "egs.dev/v1alpha1", "kind": "GPR", "metadata": {"name": name}}
     return dump({**head, "spec": {"slice": slice_, **spec}}).encode()
 
@@ -75,10 +74,7 @@ def wished(slice_: str, spec: dict[str, Any]) -> RequestSpec:
 
 
 class QuoteContext:
-    """A state prepared for many questions: what does not depend on the question is computed once.
-
-    The cost of an answer depends on the pools asked for, not on the length of the queue. One owner.
-    """
+    """A state prepared for many questions. An answer costs by the pools asked for, not by the queue. One owner."""
 
     def __init__(self, state: State, planned: Plan | None = None) -> None:
         """`planned` is the state's plan if the caller already has it."""
@@ -91,11 +87,7 @@ class QuoteContext:
         self._places: dict[str, Place | None] = {}
 
     def quotes(self, spec: RequestSpec, name: str = UNFILED) -> tuple[Quote, ...]:
-        """One quote for each pool it could use, the earliest first; empty if it fits nowhere.
-
-        The request would be filed now. Without recorded filing times its name breaks ties, as it will in the
-        plan.
-        """
+        """One quote for each pool it could use if filed now, the earliest first; empty if it fits nowhere."""
         state, wanted = self._state, self._state.wanted
         request = self.unfiled_request(spec, name)
         allowed = usable_pools(spec, slice_of(state, spec.slice), wanted.project, wanted.pools, None)
@@ -144,7 +136,6 @@ class QuoteContext:
         return self._accounts[slice_]
 
     def _own(self, slice_: str) -> Facts:
-        """The facts with the requests of one slice only."""
         own = self._slices.get(slice_)
         return replace(self._state.facts, requests={}) if own is None else own
 
@@ -191,7 +182,6 @@ def served_by(state: State, spec: RequestSpec, answers: Sequence[Quote]) -> Quot
 
 
 def slice_of(state: State, name: str) -> SliceSpec:
-    """A slice in force; raises NotFound."""
     found = state.wanted.slices.get(name)
     if found is None:
         raise NotFound("slice", name, state.wanted.slices)
@@ -289,10 +279,7 @@ def _check_clusters(spec: RequestSpec, slice_: SliceSpec) -> None:
 
 
 def likely_starts(state: State, request: Request, answers: tuple[Quote, ...]) -> dict[PoolKey, Forecast]:
-    """The likely start of a request that is not filed yet, by pool.
-
-    Empty if too few requests have ended to learn from, as in a repository without a controller.
-    """
+    """The likely start of an unfiled request, by pool; empty if too few requests have ended to learn from."""
     planned = {answer.pool: answer.start for answer in answers if answer.start is not None}
     if state.committed is None or not state.facts.ended or not planned:
         return {}

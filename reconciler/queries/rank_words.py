@@ -1,7 +1,4 @@
-"""Why a waiting request has its rank: the ranking criteria in the order in which they count, in sentences.
-
-Held by tests/reconciler/cli/test_ranking.py.
-"""
+"""Why a waiting request has its rank: the ranking criteria in the order in which they count, in sentences."""
 
 from __future__ import annotations
 
@@ -18,7 +15,6 @@ from schemas.status.gpr_status import GPRStatus
 
 
 def place_of(state: State, key: str) -> str:
-    """One sentence on a planned request."""
     return f"Its place: {'; '.join(_parts(state, state.snapshot.requests[key], state.facts.requests[key]))}."
 
 

@@ -49,7 +49,6 @@ class Row:
         return max(timedelta(), self.start - now)
 
     def json(self, now: datetime) -> dict[str, Any]:
-        """The row of `egs plan -o json`."""
         slice_, _, name = self.key.partition("/")
         wait = self.wait(now)
         row: dict[str, Any] = {
@@ -84,10 +83,7 @@ class Schedule:
 def full_plan(
     requests: Mapping[str, GPRStatus], snapshot: Snapshot, wanted: Wanted, known: Plan | None = None
 ) -> Plan:
-    """The plan; a request that fits nowhere also gets what would fit, which only the manifests can tell.
-
-    `known` is the plan of this snapshot; None: it is computed.
-    """
+    """The plan (None: not `known`); a request that fits nowhere also gets what would fit, by the manifests."""
     planned = plan(snapshot) if known is None else known
     refusals = dict(planned.refusals)
     for key, refusal in refusals.items():
@@ -105,10 +101,7 @@ def schedule(
     unread: Iterable[Refusal] = (),
     known: Plan | None = None,
 ) -> Schedule:
-    """Plans `snapshot`; `unread` are requests without a status whose files are refused.
-
-    `known` is the plan of this snapshot; None: it is computed.
-    """
+    """Plans `snapshot` (or takes the `known` plan); `unread` are requests without a status whose files are refused."""
     planned = full_plan(requests, snapshot, wanted, known)
     ranked = [key for key in planned.order if key in requests and key not in snapshot.leases]
     # Queued, but its slice is gone or has become too small: it is not planned, and its refusal says so.
@@ -140,7 +133,6 @@ def _why_outside(status: GPRStatus) -> str:
 
 
 def refusal_json(refusal: Refusal) -> dict[str, Any]:
-    """The row of `refused` in `egs plan -o json`."""
     slice_, _, name = refusal.key.partition("/")
     return {
         "slice": slice_,

@@ -143,10 +143,7 @@ def _keep_notes(source: Source, desired: Desired, before: Facts, after: Facts) -
 
 
 def clock(now: str | None, source: Source) -> datetime:
-    """The time given by `--now`, else the present, in whole seconds, but never before the newest status.
-
-    A controller with a fast clock (such as the demo's) has made decisions in what is still our future.
-    """
+    """The time given by `--now`, else the present in whole seconds, but never before the newest status."""
     if now is None:
         present, status = SystemClock().now().replace(microsecond=0), source.status()
         return present if status is None else max(present, status[0].commit(status[1]).at)
@@ -162,7 +159,6 @@ def is_name(text: str) -> bool:
 
 
 def split(key: str) -> tuple[str, str]:
-    """`slice/name` as its two parts."""
     slice_, slash, name = key.partition("/")
     if not slash or not slice_ or not name or "/" in name:
         raise WrongUse(f"{key} is not a request; write SLICE/NAME, for example vision/llama-finetune")

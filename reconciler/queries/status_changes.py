@@ -1,7 +1,7 @@
 """What changed on the status branch between two polls: new events, and the state of followed requests.
 
-A poll costs one fetch; if the branch moved, also a listing and the changed files. The repository is opened
-for each poll only, so that other commands find its mirror unlocked in between.
+A poll costs one fetch; if the branch moved, also a listing and the changed files. The repository is open during
+a poll only, so other commands find its mirror unlocked in between.
 """
 
 from __future__ import annotations

@@ -39,7 +39,6 @@ def gprs(
 
 
 def gpr_row(key: str, status: GPRStatus, cost: Cost | None) -> dict[str, Any]:
-    """A request in one row."""
     spec, held, name = status.accepted_spec, status.assignment, key.partition("/")
     return {
         "slice": name[0],
@@ -71,9 +70,7 @@ def gpr_row(key: str, status: GPRStatus, cost: Cost | None) -> dict[str, Any]:
 
 
 def slices(state: State, now: datetime | None = None) -> Rows:
-    """Every slice in force: what it asks for, holds, and has used by `now` (None: the state's time), running
-    leases included.
-    """
+    """Every slice in force, with what it has used by `now` (None: the state's time), running leases included."""
     rows = []
     for name, spec in sorted(state.wanted.slices.items()):
         own = [s for k, s in state.facts.requests.items() if k.partition("/")[0] == name]
@@ -143,9 +140,7 @@ def _pool_row(state: State, cluster: str, pool: str, held: Mapping[NodeKey, Leas
 
 
 def nodes(state: State, cluster: str | None = None, pool: str | None = None) -> Rows:
-    """Every node of a pool, plus nodes that left their pool but still have a lease: the lease, and the
-    calendar from now on.
-    """
+    """Every node of a pool, and leased nodes that left theirs: the lease, and the calendar from now on."""
     held, calendars = held_nodes(state), calendar_of_nodes(state)
     names = {key: list(existing(found)) for key, found in state.wanted.pools.items()}
     pooled = {(key[0], name) for key, found in names.items() for name in found}
@@ -163,7 +158,6 @@ def nodes(state: State, cluster: str | None = None, pool: str | None = None) -> 
 def node_row(
     state: State, node: NodeKey, pool: str, held: Mapping[NodeKey, Lease], calendars: Mapping[NodeKey, Rows]
 ) -> dict[str, Any]:
-    """A node in one row."""
     record, lease = state.facts.nodes.get(node), held.get(node)
     return {
         "cluster": node[0],
@@ -215,15 +209,11 @@ def _state(state: State, node: NodeKey) -> NodeState:
 
 
 def held_nodes(state: State) -> dict[NodeKey, Lease]:
-    """The lease that each node has now."""
     return {(lease.pool[0], n): lease for lease in state.snapshot.leases.values() for n in lease.nodes}
 
 
 def calendar_of_nodes(state: State) -> dict[NodeKey, Rows]:
-    """Each node's calendar: leases, maintenance, and the nodes that the plan would choose now.
-
-    Node names are fixed only when a start is decided; until then an entry is `tentative`.
-    """
+    """Each node's calendar: leases, maintenance, and `tentative` entries, as the plan would choose nodes now."""
     snapshot = state.snapshot
     found: dict[NodeKey, Rows] = {}
     for lease in sorted(snapshot.leases.values(), key=lambda lease: (lease.held_from, lease.key)):
@@ -329,7 +319,6 @@ def queue(state: State, slice_: str | None = None) -> Rows:
 
 
 def queue_row(state: State, found: Line, key: str) -> dict[str, Any]:
-    """A waiting request in one row."""
     status, turn = state.facts.requests[key], found.turns[key]
     row = (
         unranked_row(key, status)

@@ -33,10 +33,7 @@ _SLIPS = 3
 
 
 def reasons(state: State, key: str, known: Plan | None = None) -> list[str]:
-    """The sentences, the most immediate first; at least one. Raises NotFound.
-
-    `known` is the whole plan of this state; None: it is computed if needed.
-    """
+    """The sentences, the most immediate first; at least one. `known` is this state's whole plan. Raises NotFound."""
     split(key)
     status = state.facts.requests.get(key)
     filed, held = state.wanted.filed.get(key), holds.hold_of(state.committed, key)
@@ -190,7 +187,6 @@ def coming_nodes(status: GPRStatus, nodes: str, start: str) -> Iterator[str]:
 
 
 def _comes_back(status: GPRStatus) -> Iterator[str]:
-    """When an evicted request resumes."""
     back = None if status.eviction is None else status.eviction.back
     if back is not None and status.eviction is not None:
         yield (

@@ -19,12 +19,10 @@ Row = dict[str, Any]
 
 
 def rows(state: State, slice_: str | None = None) -> list[Row]:
-    """Requests that have nodes, by name."""
     return rows_at(state.wanted, state.facts, state.now, slice_)
 
 
 def rows_at(wanted: Wanted, facts: Facts, now: datetime, slice_: str | None = None) -> list[Row]:
-    """The same at an instant other than the state's."""
     found = sorted(holders(facts.requests).items())
     return [
         _row(wanted, facts, (key, status), now)

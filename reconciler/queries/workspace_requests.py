@@ -26,7 +26,6 @@ def rows(source: Source, state: State) -> list[Row]:
 
 
 def rows_at(store: Store, base: str, state: State) -> list[Row]:
-    """The same for one commit of main."""
     return [_row(name, _spec(store, state, base, name), state) for name in sorted(state.facts.workspaces)]
 
 
@@ -58,8 +57,7 @@ def _row(name: str, spec: WorkspaceRequestSpec | None, state: State) -> Row:
 
 
 def request_data(source: Source, state: State, name: str) -> Row:
-    """The data of `egs describe request`: one of them, with what happened. Raises NotFound, or NotAllowed if it is not
-    merged or not read yet."""
+    """The data of `egs describe request`. Raises NotFound, or NotAllowed if it is not merged or not read yet."""
     found = {row["name"]: row for row in rows(source, state)}
     if name not in found:
         _not_merged(source, name)

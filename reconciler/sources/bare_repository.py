@@ -62,10 +62,7 @@ class Bare:
     @classmethod
     @contextlib.contextmanager
     def opened(cls, remote: str, tree: Path | None = None) -> Iterator[Self]:
-        """Opens the mirror; a temporary one if another process uses the usual one.
-
-        `tree` is the work tree whose origin this is, if any.
-        """
+        """Opens the mirror, a temporary one if it is in use; `tree` is the work tree whose origin this is, if any."""
         address = parse(remote)
         home = cache_folder()
         name = hashlib.sha256(address.url.encode()).hexdigest()[:16]
@@ -80,7 +77,7 @@ class Bare:
             yield cls(store, caches, folder, remote)
 
     def commit_of(self, ref: str | None) -> str:
-        """See `source.Source.commit_of`: a branch, or the full id of a commit on a branch."""
+        """A branch, or the full id of a commit on a branch."""
         name = MAIN if ref is None else ref.removeprefix("refs/heads/")
         tips = self._fetched()
         if name in tips:
@@ -90,22 +87,16 @@ class Bare:
         return self._fetch_other(name)
 
     def contents(self, ref: str | None) -> tuple[Contents, str]:
-        """See `source.Source.contents`."""
         return self.store, self.commit_of(ref)
 
     def note(self, notes: Mapping[str, str]) -> None:
-        """See `source.Source.note`."""
         self._status.note(notes)
 
     def shown(self, ref: str | None) -> str | None:
-        """See `source.Source.shown`."""
         return self.commit_of(ref)
 
     def files(self, ref: str | None) -> list[File]:
-        """See `source.Source.files`; an oversized blob is represented by its size.
-
-        NotAllowed for a main that git itself refuses: the earlier fetched one is not what was requested.
-        """
+        """An oversized blob is represented by its size. NotAllowed for a main that git itself refuses."""
         self._fetched()
         for alarm in self.store.alarms() if ref is None else ():
             if alarm.startswith(f"branch {MAIN} "):
@@ -118,7 +109,6 @@ class Bare:
         return [(e.path, e.mode, blobs.get(e.oid or "", large) if e.mode in _FILES else b"") for e in entries]
 
     def status(self) -> tuple[GitStore, str] | None:
-        """See `source.Source.status`."""
         self._fetched()
         counts = self._status.counting()
         complaint = self._status.complaint() or ""
@@ -129,25 +119,22 @@ class Bare:
         return None if counts is None else (self.store, counts)
 
     def loaded(self, now: datetime) -> Loaded | None:
-        """See `source.Source.loaded`."""
         return None if self.status() is None else self._status.read(now)
 
     def author(self, given: str | None) -> Person:
-        """See `source.Source.author`."""
         return person(given, self._folder)
 
     def publish(self, changes: Changes, commit: str, base: str) -> Outcome:  # noqa: ARG002 - `commit` holds them
-        """See `source.Source.publish`; afterwards the branch is always read again before the next use."""
+        """Afterwards the branch is always read again before the next use."""
         outcome = self.store.push(MAIN, commit, base)
         self._tips = None
         return outcome
 
     def upstream(self) -> Self:
-        """See `source.Source.upstream`."""
         return self
 
     def signed(self, commit: str) -> str:
-        """See `source.Remote.signed`; unsigned if git itself would not sign."""
+        """Unsigned if git itself would not sign."""
         sign = person_signs(self._folder)
         if sign is None:
             return commit
@@ -160,11 +147,10 @@ class Bare:
             return commit
 
     def refusal(self) -> str:
-        """See `source.Remote.refusal`: the lines sent by the server."""
+        """The lines sent by the server."""
         return " ".join(" ".join(_REMOTE.findall(self.store.refusal)).split()).rstrip(".")
 
     def push_new(self, branch: str, commit: str) -> Outcome:
-        """See `source.Remote.push_new`."""
         self.store.fetch([branch])
         if branch in self.store.tips():
             return Outcome.CONFLICT

@@ -1,7 +1,4 @@
-"""A command's refusals.
-
-`exit_code` is the command line's; all other errors are distinguished by who must act.
-"""
+"""A command's refusals; `exit_code` is the command line's. All other errors differ by who must act."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class Folder:
             yield source
 
     def commit_of(self, ref: str | None) -> str:
-        """See `source.Source.commit_of`; in `store` every state of the files is a commit."""
+        """In `store` every state of the files is a commit."""
         if ref is None and not os.path.lexists(self.root / PROJECT):
             raise NotAllowed(
                 f"{self.root} is not a repository: it has no {PROJECT}; choose one with --repo, "
@@ -73,28 +73,24 @@ class Folder:
         return self._commits[key]
 
     def contents(self, ref: str | None) -> tuple[Contents, str]:
-        """See `source.Source.contents`: a commit of the work tree is read from the repository's objects."""
+        """A commit of the work tree is read from the repository's objects."""
         if ref is None or self._tree is None:
             return self.store, self.commit_of(ref)
         return self._tree.reader, self._tree.commit_of(ref)
 
     def note(self, notes: Mapping[str, str]) -> None:
-        """See `source.Source.note`."""
         if self._status is not None:
             self._status.note(notes)
 
     def shown(self, ref: str | None) -> str | None:
-        """See `source.Source.shown`."""
         return None if ref is None else self._history().commit_of(ref)
 
     def files(self, ref: str | None) -> list[File]:
-        """See `source.Source.files`."""
         if ref is not None:
             return self._history().files(self._history().commit_of(ref), TOP)
         return sorted(_walk(self.root, has_modes=self._tree is not None))
 
     def status(self) -> tuple[Store, str] | None:
-        """See `source.Source.status`."""
         remote = self._status_remote()
         return None if remote is None else remote.status()
 
@@ -103,16 +99,14 @@ class Folder:
         self._has_status = False
 
     def loaded(self, now: datetime) -> Loaded | None:
-        """See `source.Source.loaded`."""
         remote = self._status_remote()
         return None if remote is None else remote.loaded(now)
 
     def author(self, given: str | None) -> Person:
-        """See `source.Source.author`."""
         return person(given, self.root)
 
     def publish(self, changes: Changes, commit: str, base: str) -> Outcome:  # noqa: ARG002 - files have no history
-        """See `source.Source.publish`: writes and deletes the files, never through a symlink."""
+        """Writes and deletes the files, never through a symlink."""
         for path, data in changes.items():
             file = self.root / path
             if not file.resolve().is_relative_to(self.root):
@@ -126,7 +120,6 @@ class Folder:
         return Outcome.COMMITTED
 
     def upstream(self) -> Bare | None:
-        """See `source.Source.upstream`."""
         if self._tree is None or self._tree.origin() is None:
             return None
         return self._status_remote()
@@ -153,9 +146,7 @@ class Folder:
 
 
 def _cache(root: Path, tree: WorkTree | None) -> DocumentCache:
-    """For a work tree, parsed documents are cached for the next command, by content; for a plain folder they
-    are not.
-    """
+    """Of parsed documents by content, kept for the next command; for a plain folder in memory only."""
     name = hashlib.sha256(str(root).encode("utf-8", "surrogateescape")).hexdigest()[:16]
     kept = None if tree is None else cache_folder() / "read" / f"tree-{name}.documents.sqlite"
     return DocumentCache(kept, READER_VERSION)

@@ -1,7 +1,7 @@
-"""Open what `--repo` names: a folder, a work tree, a bare repository or a URL.
+"""Opens what `--repo` names: a folder, a work tree, a bare repository or a URL.
 
-A folder's documents are read as they lie there; status comes from the branch that the controller writes, at the
-remote `origin` if there is one. A plain folder has no status.
+A folder's documents are its present files; its status comes from `origin` if there is one. A plain folder has
+no status.
 """
 
 from __future__ import annotations

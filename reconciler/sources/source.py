@@ -88,10 +88,8 @@ class Remote(Source, Protocol):
 
 
 def no_main() -> UserError:
-    """For a repository without any push yet."""
     return NotAllowed(has_no(MAIN))
 
 
 def has_no(main: str) -> str:
-    """What is said of a repository without that branch."""
     return f"the repository has no branch {main}; create the first files with `egs init` and push them"

@@ -1,7 +1,6 @@
 """What commands read from a person's own Git work tree: its root, its commits, and who the person is.
 
-Read-only. Documents at a commit come from the object store; git runs isolated with fixed arguments, except
-for reading the person's own configuration.
+Read-only. git runs isolated with fixed arguments, except for reading the person's own configuration.
 """
 
 from __future__ import annotations
@@ -41,7 +40,6 @@ class WorkTree:
         return done.output.decode("ascii").strip()
 
     def has_branch(self, name: str) -> bool:
-        """True if the repository itself has that branch."""
         return self._git.run(["show-ref", "--verify", "--quiet", f"refs/heads/{name}"], _LIMIT_S).code == 0
 
     def origin(self) -> str | None:
@@ -78,7 +76,6 @@ class WorkTree:
 
 
 def git_dir(root: Path) -> Path:
-    """The git directory of a work tree."""
     found = root / ".git"
     return found if found.is_dir() else _linked(found)
 

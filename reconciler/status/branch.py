@@ -1,5 +1,4 @@
-"""The status branch as this controller has it: facts in, commits out, under a term that fences other
-controllers off.
+"""The status branch of this controller: facts in, commits out, under a term that fences other controllers off.
 
 If controllers sign, the facts are those of the last commit signed by a controller, whatever is on top of it.
 """
@@ -52,8 +51,7 @@ AUTHOR = Person("EGS controller", "controller@egs.dev")
 class StatusBranch:
     """Reads and writes `egs/status`. One owner.
 
-    A push may land after it was given up: then the head is ours but `facts` are older (`is_current` is
-    False). Nothing is written until `reload` has read them.
+    A push may land after it was given up: then `is_current` is False, and nothing is written until `reload`.
     """
 
     def __init__(
@@ -68,8 +66,7 @@ class StatusBranch:
     ) -> None:
         """`believes` recognises controllers' commits by their signatures; None: every commit counts.
 
-        `cache` outlives the process, so that the next one reads less. `remembers` (for writers): the known
-        state counts if the branch is deleted or reset.
+        `cache` serves the next process. `remembers`: the known state counts if the branch is deleted or reset.
         """
         self._store = store
         self._remembered = Remembered(store, cache)
@@ -112,7 +109,6 @@ class StatusBranch:
 
     @property
     def is_current(self) -> bool:
-        """True if `facts` are those of our branch's head."""
         return self.facts is not None and self._writer.tip == self._tip
 
     @property
@@ -204,7 +200,6 @@ class StatusBranch:
         return self.reload() if written is not None and written.landed else None
 
     def reload(self) -> Loaded:
-        """Reads our own head again."""
         tip = self._writer.tip
         assert tip is not None
         last = None if self._read is None else self._read[0]
@@ -282,7 +277,6 @@ class StatusBranch:
         return result
 
     def tell(self, events: tuple[Event, ...], at: datetime, summary: str) -> Result:
-        """Commits events without new facts."""
         assert self.facts is not None
         return self.write(replace(self.facts, at=at), self._files, events, summary, urgent=True)
 
@@ -325,7 +319,6 @@ class StatusBranch:
         return changes
 
     def _event_files(self, fresh: list[dict[str, str]], now: datetime) -> tuple[EventFile, ...]:
-        """The files that these events change."""
         path, rows = self._event_path, self._event_rows
         if not path.startswith(_hour(now)):
             path, rows = self._next_file(now), []

@@ -1,7 +1,6 @@
 """Event files: each hour has as many as it needs, none larger than the read limit. Pure.
 
-The number per hour is limited. Events beyond it are counted in the last file's last event, so that nothing is
-dropped silently. Held by tests/reconciler/status/test_event_files.py.
+The number per hour is limited; the last file's last event counts the events beyond it.
 """
 
 from __future__ import annotations
@@ -72,8 +71,6 @@ _BEGIN = plain("Events", {})
 
 
 class _Filling:
-    """A file being filled with events."""
-
     def __init__(self, path: str, rows: Sequence[Row]) -> None:
         self.path, self.grew = path, False
         self.is_last = age(path)[2] >= PARTS_PER_HOUR - 1
@@ -95,7 +92,6 @@ class _Filling:
         self.grew = True
 
     def leave_out(self, events: Sequence[Row]) -> None:
-        """Adds these to the count of dropped events."""
         before = self._omitted()
         if before:
             del self._rows[-1], self._texts[-1]
@@ -111,7 +107,6 @@ class _Filling:
         return EventFile(self.path, tuple(self._rows), with_rows(_BEGIN, "events", self._texts))
 
     def _omitted(self) -> int:
-        """Number of events dropped from this file."""
         last = self._rows[-1] if self._rows else {}
         count = last.get("message", "").partition(" ")[0]
         return int(count) if last.get("reason") == EventReason.EVENTS_OMITTED and count.isdigit() else 0

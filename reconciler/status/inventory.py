@@ -65,17 +65,14 @@ def inventory(cluster: str, facts: Facts, wanted: Wanted) -> Inventory:
 
 
 def unmanaged_of(cluster: str, record: Inventory) -> dict[str, tuple[UnmanagedNode, ...]]:
-    """GPU nodes outside every pool, by cluster."""
     return {cluster: record.unmanaged} if record.unmanaged else {}
 
 
 def scales_of(cluster: str, record: Inventory) -> dict[PoolKey, PoolScale]:
-    """The decided sizes of its elastic pools."""
     return {(cluster, pool.name): pool.scale for pool in record.pools if pool.scale is not None}
 
 
 def faults_of(cluster: str, record: Inventory) -> dict[NodeKey, tuple[datetime, ...]]:
-    """When its nodes failed recently."""
     return {(cluster, node.name): node.at for node in record.faults}
 
 

@@ -71,7 +71,6 @@ def record_from(path: str, data: bytes) -> Record | None:
 
 
 def request_status(data: bytes) -> GPRStatus:
-    """The inverse of `request_file`."""
     return GPRRecord.model_validate_json(_json(data)).status
 
 
@@ -140,7 +139,6 @@ def _trust_of(parts: Sequence[TrustRecord]) -> TrustRecord | None:
 
 
 def events_from(data: bytes) -> list[dict[str, str]]:
-    """The rows of one event file."""
     content = load(data, OWN_BYTES)
     rows = content.get("events", []) if isinstance(content, dict) else []
     return [row for row in rows if isinstance(row, dict)]

@@ -1,10 +1,8 @@
-"""Recovers leases that the status branch lost from the marks in clusters: which request holds which nodes,
-from when until when. Pure.
+"""Recovers leases that the status branch lost from the marks on nodes in clusters. Pure.
 
 After a loss (`Facts.unread`), no mark is removed before it was read once. A marked lease without a record
 continues: Provisioned, with the id, nodes, start and end in its mark, and the rest from its request on main.
-Marks of an ended or impossible lease are reported and removed. A request whose file is gone keeps its nodes
-until its end, as always.
+Marks of an ended or impossible lease are reported and removed.
 
 Held by tests/reconciler/test_lost.py.
 """
@@ -36,20 +34,16 @@ _NAME, _UID = re.compile(NAME_PATTERN), re.compile(r"gpr-[0-9a-f]{8}-[0-9a-f]{4}
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """One lease as marked on the nodes of a cluster."""
-
     cluster: str
     lease: LeaseRef  # from its newest mark
     nodes: tuple[NodeView, ...]
 
     @property
     def stamp(self) -> Stamp:
-        """The stamp of its newest mark."""
         return max((node.stamp for node in self.nodes if node.stamp is not None), default=Stamp(0, 0))
 
     @property
     def where(self) -> str:
-        """Its nodes, for messages."""
         return f"{', '.join(node.name for node in self.nodes)} of {self.cluster}"
 
 
@@ -129,7 +123,6 @@ def _is_possible(lease: LeaseRef, now: datetime) -> bool:
 
 
 def _says(status: GPRStatus, marked: Marked) -> bool:
-    """True if the record matches the marks."""
     return _now(status, marked) == status
 
 

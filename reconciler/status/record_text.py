@@ -1,8 +1,6 @@
 """Our own records as YAML text, written from a model's values at once: a flood of requests has a record for each.
 
-Empty fields are left out. Pure.
-
-Held by tests/reconciler/status/test_record_text.py: the text is that of `yaml_text.dump` of the model's plain data.
+The text is that of `yaml_text.dump` of the model's plain data, without empty fields. Pure.
 """
 
 from __future__ import annotations
@@ -94,7 +92,6 @@ _SHORT: Mapping[type, Callable[[Any], str | None]] = {
 
 
 def _plain(value: Any) -> Any:
-    """As in `plain_data`."""
     if isinstance(value, BaseModel):
         return plain_data(value)
     if isinstance(value, Enum):
@@ -109,7 +106,6 @@ def _plain(value: Any) -> Any:
 
 
 def _add_long(lines: list[str], head: str, value: Any, indent: str) -> None:
-    """A value without its empty parts."""
     if isinstance(value, dict | list) and value:
         lines.append(head)
         add_block(lines, value, f"{indent}  ", f"{indent}  ")

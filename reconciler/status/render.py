@@ -1,8 +1,7 @@
 """The status branch's files, from facts and back. Pure.
 
-Only facts are written: an estimated start, for example; wait, position and remaining time follow from facts
-and the clock and are left to readers, so the passing of time alone changes no file. No file exceeds 1 MB and
-no folder 1,000 entries.
+Only facts are written. Wait, position and remaining time follow from facts and the clock, so the passing of
+time alone changes no file. No file exceeds 1 MB and no folder 1,000 entries.
 """
 
 from __future__ import annotations
@@ -72,8 +71,7 @@ def render(
 ) -> Files:
     """Every file of the branch except requests (see `request_file`) and events (see `event_files`).
 
-    `written` caches the last files; None gives the same result. `frozen` says why main is not followed until
-    a person acts; empty: it is followed.
+    `written` caches the last files. `frozen` says why main is not followed; empty: it is followed.
     """
     written = Written() if written is None else written
     files: Files = {
@@ -133,19 +131,16 @@ def _is_settled(record: WorkspaceRecord) -> bool:
 
 
 def request_path(key: str) -> str:
-    """The path of the status of `slice/name`."""
     slice_, _, name = key.partition("/")
     return f"slices/{slice_}/gprs/{name}.yaml"
 
 
 def request_key(path: str) -> str:
-    """The inverse of `request_path`."""
     _, slice_, _, file = path.split("/")
     return f"{slice_}/{file.removesuffix('.yaml')}"
 
 
 def request_file(key: str, status: GPRStatus) -> bytes:
-    """The status of one request."""
     return document(GPRRecord(metadata=Metadata(name=key.partition("/")[2]), status=status))
 
 
@@ -155,11 +150,7 @@ def event_path(at: datetime, part: int) -> str:
 
 
 def event_rows(events: Iterable[Event], *known: Facts) -> list[dict[str, str]]:
-    """Events as written, without empty fields.
-
-    A request's id comes from the first of `known` that has it: for a request that just disappeared, only the
-    earlier facts do.
-    """
+    """Events as written, without empty fields; a request's id comes from the first of `known` that has it."""
     rows = []
     for event in events:
         row = {

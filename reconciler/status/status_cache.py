@@ -1,8 +1,7 @@
-"""Caches request records across processes, by the ids of their blobs.
+"""Caches request records across processes, by the ids of their blobs. Results never depend on it.
 
 For a live request the whole record is kept, in a format faster to read than its file; for a finished one only
-that fact, and the note on its file (see `reconciler.documents.unread_files`). Results never depend on the
-cache.
+that fact, and the note on its file (see `reconciler.documents.unread_files`).
 
 Held by tests/reconciler/documents/test_unread_files.py.
 """
@@ -52,10 +51,7 @@ class Remembered:
         return live, over
 
     def keep(self, records: Mapping[str, GPRRecord]) -> None:
-        """Adds records, by the ids of their blobs; of very many a portion, and the others in later calls.
-
-        A process that ends before leaves the others to be read from their files.
-        """
+        """Adds records, by the ids of their blobs; of very many a portion, and the others in later calls."""
         self._grew = self._grew or bool(records)
         self._waiting |= records
         portion = {oid: self._waiting.pop(oid) for oid in list(islice(self._waiting, PORTION))}
@@ -75,7 +71,6 @@ class Remembered:
         self._cache.put_many({oid: note.encode("ascii") for oid, note in notes.items()})
 
     def retain(self, oids: Collection[str]) -> None:
-        """Removes all others."""
         kept = set(oids)
         self._waiting = {oid: record for oid, record in self._waiting.items() if oid in kept}
         self._cache.retain(kept)

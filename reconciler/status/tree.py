@@ -1,7 +1,7 @@
 """The files of facts at one commit of the status branch, each read once, and the resulting facts.
 
-A broken file counts as it was last readable, or as absent, with an alarm. Reads what differs from the commit
-read before; a new process only reads what is not cached (`reconciler.status.status_cache`).
+A broken file counts as last readable, or as absent, with an alarm. Reads only what differs from the commit read
+before; a new process reads what is not cached (`reconciler.status.status_cache`).
 """
 
 from __future__ import annotations
@@ -42,8 +42,6 @@ FACT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A status commit, read back."""
-
     facts: Facts
     accepted: Mapping[str, bytes]
     alarms: tuple[str, ...] = ()  # sentences about unreadable files
@@ -124,7 +122,6 @@ class Trees:
         return {path: blobs[oid] for path, oid in plain.items() if oid in blobs}
 
     def _earlier(self, tip: str, path: str) -> Record | None:
-        """The last readable version of a broken file."""
         for commit in filter(self._belief.counts, self._belief.history(tip, HISTORY)[1:]):
             data = self._store.read_path(commit.oid, path)
             if data is not None and (record := _record(path, data)) is not None:
@@ -157,10 +154,7 @@ class Trees:
         return next((c.at for c in stamped if not c.message.startswith(TAKE_OVER)), None)
 
     def _since_deciding(self, tip: str) -> list[Commit]:
-        """The newest commits, back to the last decision.
-
-        A take-over is not a decision, so that an absence stays visible.
-        """
+        """The newest commits, back to the last decision; take-overs are none, so that an absence stays visible."""
         commits = [c for c in self._belief.history(tip, LOOKED_BACK) if self._belief.counts(c)]
         decided = (n for n, c in enumerate(commits, 1) if not c.message.startswith(TAKE_OVER))
         return commits[: next(decided, len(commits))]
@@ -182,7 +176,6 @@ def _record(path: str, data: bytes) -> Record | None:
 
 
 def _instead(path: str, tree: Tree) -> str:
-    """What is used instead of an unreadable file."""
     if path in tree.records:
         return "its last readable version counts, and is written again"
     return "it counts as absent; protect the branch"

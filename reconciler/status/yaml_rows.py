@@ -1,7 +1,4 @@
-"""Our own documents as bytes. A long list is written row by row, and an unchanged row is taken from a cache.
-
-Held by tests/reconciler/status/test_yaml_rows.py: with and without the cache the bytes are the same.
-"""
+"""Our own documents as bytes. Unchanged rows of a long list come from a cache; the bytes are the same."""
 
 from __future__ import annotations
 
@@ -19,12 +16,10 @@ from schemas.reading.yaml_text import dump
 
 
 def document(content: Document) -> bytes:
-    """One document, without empty fields."""
     return record_text(content).encode()
 
 
 def plain(kind: str, content: dict[str, Any]) -> bytes:
-    """One document without a model."""
     return dump(without_empty({"apiVersion": API_VERSION, "kind": kind, **content})).encode()
 
 
@@ -53,5 +48,4 @@ class Written:
     """By list, then by key of the live request."""
 
     def document(self, path: str, content: Document) -> bytes:
-        """As `document`, of what lies at that path."""
         return self.documents.of(path, lambda: document(content), same=(content,))

@@ -1,12 +1,9 @@
 """Whether our clock can be right, compared with other clocks. Pure; docs/decisions/023 says what counts, and why.
 
-There are two kinds of statements. A clock read just now gives the time. A committed fact, or a hand-over, gives a lower
-bound. Our clock is in doubt
+A clock read just now gives the time; a committed fact, or a hand-over, gives a lower bound. Our clock is in doubt
   * if it is behind a fact by more than the tolerance;
   * if it differs by more than that from at least as many clocks as agree with it, our own included.
 While it is in doubt no nodes are assigned or released, except for ends that have passed by every clock.
-
-Held by tests/reconciler/timekeeping/test_clock_doubt.py.
 """
 
 from __future__ import annotations
@@ -45,12 +42,10 @@ class Doubt:
 
     @property
     def latest(self) -> datetime:
-        """The latest time by any clock."""
         return max(self.ours, *(reading.says for reading in self.against))
 
     @property
     def sentence(self) -> str:
-        """The clocks' statements, for people."""
         others = ", ".join(
             f"{reading.who} says {'at least ' if reading.is_least else ''}{reading.says:%Y-%m-%dT%H:%M:%SZ}"
             for reading in self.against
@@ -87,10 +82,7 @@ def offsets_s(now: datetime, readings: Iterable[ClockReading]) -> dict[str, floa
 
 
 def handed_over_readings(facts: Facts, views: Mapping[str, ClusterView]) -> Iterator[ClockReading]:
-    """Nodes with a committed lease: the process that handed them over knew that its start had come.
-
-    After a move of the start the end differs.
-    """
+    """Nodes with a committed lease (its end tells a moved start): its start had come for who handed them over."""
     for key, status in holders(facts.requests).items():
         held, lease, start = status.assignment, lease_ref(key, status), status.estimated_start_time
         view = None if held is None else views.get(held.cluster)

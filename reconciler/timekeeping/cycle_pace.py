@@ -1,9 +1,6 @@
-"""How the length of cycles affects deciding: how far ahead starts are decided, and how long causes may be
-proved.
+"""How the length of cycles affects how far ahead starts are decided, and how long causes may be proved.
 
 Times come from an injected clock; without one a cycle takes no time, as in a simulation.
-
-Held by tests/reconciler/timekeeping/test_cycle_pace.py.
 """
 
 from __future__ import annotations
@@ -37,11 +34,9 @@ class Pace:
         return now if self._clock is None else max(now, self._clock.now())
 
     def begin(self, now: datetime) -> None:
-        """A cycle begins."""
         self._begun = now
 
     def end(self, now: datetime) -> None:
-        """It is over; the next one may take as long."""
         self._took = self.read(now) - (self._begun or now)
 
     def trials(self, now: datetime) -> Callable[[], bool]:

@@ -1,8 +1,8 @@
 """The time that one process uses for decisions: read again after slow steps, and compared with other clocks.
 
-In a simulation the only clock is the time given to each cycle; then only facts can contradict it.
+In a simulation only facts can contradict the time given to each cycle.
 
-Held by tests/reconciler/timekeeping/test_clock_doubt.py and test_timekeeping.py.
+Held by tests/reconciler/timekeeping/test_clock_doubt.py.
 """
 
 from __future__ import annotations

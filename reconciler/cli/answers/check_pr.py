@@ -67,7 +67,6 @@ def show_check(repo: str | None, now: str | None, refs: Refs, author: str | None
 
 
 def rendered(check: PullCheck, form: str) -> str:
-    """The answer in one of its forms."""
     if form == "json":
         import json
 

@@ -1,7 +1,7 @@
-"""`egs diff`: what a controller would change in the clusters right now, and why. Looks, and writes nowhere.
+"""`egs diff`: what a controller would change in the clusters right now, and why. Changes nothing.
 
-Two things make it act: what of ours is not as it should be (`ClusterDriver.differences`), and what the committed plan
-still asks for (`reconciler.acting.actions`). Both are asked for as the loop asks, on committed facts, and then shown.
+A controller acts on differences (`ClusterDriver.differences`) and on what the committed plan still needs
+(`reconciler.acting.actions`). This asks for both as the loop does, and shows them.
 """
 
 from __future__ import annotations
@@ -40,8 +40,6 @@ LEFT = {
 
 @dataclass(slots=True)
 class Looked:
-    """What came of looking at some clusters."""
-
     wanted: Wanted
     facts: Facts
     views: dict[str, ClusterView] = field(default_factory=dict)
@@ -53,7 +51,6 @@ class Looked:
 def show_differences(
     repo: str | None, now: str | None, clusters: Sequence[str], ways: Ways, form: Form
 ) -> int:
-    """The command; gives the exit code."""
     with opened(repo) as source, contextlib.ExitStack() as stack:
         state = read_state(source, clock(now, source))
         names = _chosen(state.wanted, clusters, ways)
@@ -157,7 +154,6 @@ def _is_change(action: Action) -> bool:
 
 
 def _is_shown(action: Action, differing: set[str]) -> bool:
-    """Its differences stand for it."""
     return action.do in ENSURES and action.slice in differing
 
 

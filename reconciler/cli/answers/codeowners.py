@@ -1,7 +1,6 @@
-"""`egs codeowners`: the policy in a forge's terms, as CODEOWNERS and branch rules; and whether both are in force.
+"""`egs codeowners`: the policy as a forge's CODEOWNERS and branch rules, and whether both are in force.
 
-Both are a help for people, who see early whom to ask. What counts is judged by the check and by the controller
-(docs/security.md), whatever the forge lets through. Held by tests/reconciler/cli/test_codeowners.py.
+They show people early whom to ask. The check and the controller decide what counts (docs/security.md).
 """
 
 from __future__ import annotations
@@ -187,7 +186,6 @@ _GITEA_MACHINES = {
 
 
 def show(means: Means, kind: ForgeKind | None, now: str | None) -> None:
-    """Print CODEOWNERS."""
     with opened(means.repo) as source:
         state = read_state(source, clock(now, source))
         chosen = kind or _kind(source)
@@ -198,7 +196,6 @@ def show(means: Means, kind: ForgeKind | None, now: str | None) -> None:
 
 
 def write(means: Means, kind: ForgeKind | None) -> None:
-    """Bring CODEOWNERS up to date in the repository."""
 
     def build(state: State, base: str) -> Change:
         text = owners_text(chosen, state.wanted).encode()
@@ -212,7 +209,6 @@ def write(means: Means, kind: ForgeKind | None) -> None:
 
 
 def show_rules(means: Means, kind: ForgeKind | None) -> None:
-    """Print the calls that protect the branches."""
     with opened(means.repo) as source:
         chosen, address = kind or _kind(source), _address(source)
     calls = rules(chosen, "OWNER/NAME" if address is None else address.repository)

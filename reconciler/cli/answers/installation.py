@@ -30,8 +30,6 @@ __all__ = ["InstallOptions", "Own", "image_of", "put_in", "show", "take_out"]
 
 @dataclass(frozen=True, slots=True)
 class InstallOptions:
-    """What was typed; it counts more than the file."""
-
     repositories: tuple[str, ...]
     role: str | None
     cluster: str | None
@@ -55,7 +53,6 @@ def show(asked: InstallOptions, name: str, form: Form) -> None:
 
 
 def put_in(asked: InstallOptions, name: str, own: Own, form: Form) -> None:
-    """Install or upgrade."""
     values, place = _values(asked), _place(name)
     api = _connected(own)
     steps = list(install(api, values, replace(place, budgets=budgets_of(api))))
@@ -70,7 +67,6 @@ def put_in(asked: InstallOptions, name: str, own: Own, form: Form) -> None:
 
 
 def take_out(projects: tuple[str, ...], name: str, own: Own, *, is_sure: bool, force: bool) -> None:
-    """Nothing of ours is left in the cluster."""
     api = _connected(own)
     place = replace(_place(name), budgets=budgets_of(api))
     if not projects:

@@ -23,8 +23,6 @@ from schemas.reading.yaml_text import dump
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """The asker's own kubeconfig."""
-
     kubeconfig: str | None = None
     context: str | None = None
 

@@ -1,6 +1,6 @@
-"""`egs pr status`: open pull requests, each checked now: what it would do, who has to approve, who did, what is stale.
+"""`egs pr status`: open pull requests, each checked now: effects, needed and given approvals, what is stale.
 
-On plain Git the branches below requests/ stand for them. Held by tests/reconciler/cli/test_pullstatus.py.
+On plain Git, branches below requests/ stand for them. Held by tests/reconciler/cli/test_pullstatus.py.
 """
 
 from __future__ import annotations
@@ -53,7 +53,6 @@ Row = dict[str, Any]
 
 
 def show_pulls(repo: str | None, name: str | None, now: str | None, form: Form) -> None:
-    """The command."""
     with opened(repo) as source:
         remote = source.upstream()
         if not isinstance(remote, Bare):
@@ -147,10 +146,7 @@ def _row(remote: Bare, proposal: Proposal, now: datetime) -> Row:
 
 
 def _checked(remote: Bare, proposal: Proposal, now: datetime) -> PullCheck | str:
-    """The check as it stands now; a sentence where nothing can be said.
-
-    Who acts is judged as in `egs check-pr`: the pull request's author, else the signer of the commits.
-    """
+    """The check now, with the acting person as in `egs check-pr`; or a sentence that explains why there is none."""
     status, folder = remote.status(), trust_folder()
     vouchers = {"": (Voucher("forge", account=proposal.account),)} if proposal.account else {}
     asked = PullToCheck(

@@ -56,14 +56,11 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class SimulationOutput:
-    """How it is answered."""
-
     form: Form
     requests_out: Path | None
 
 
 def show_simulation(tried: Tried, told: SimulationOutput) -> int:
-    """The command; gives the exit code."""
     try:
         trace, own = _history(tried) if tried.history else (_rows(tried), None)
     except InstanceError as error:
@@ -178,7 +175,6 @@ class _Bar:
         self._fed = 0
 
     def at(self, fed: int) -> None:
-        """So many of the requests are filed."""
         if fed != self._fed:
             self._fed = fed
             self.progress.update(self._task, completed=fed)
