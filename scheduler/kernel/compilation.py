@@ -1,7 +1,7 @@
-"""How functions of this package are compiled: the only place that names numba.
+"""How functions of this package are compiled: the only module that names numba.
 
-`compiled` functions are parts: they become part of whatever calls them. An `entry` is called from Python; its machine
-code is kept on disk (see `scheduler.kernel.cache`), with all its parts in it.
+`compiled` functions are inlined into their callers. An `entry` is called from Python; its machine code, with all that
+it calls, is kept on disk (see `scheduler.kernel.cache`).
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ import numba
 from scheduler.kernel.cache import folder
 
 _OPTIONS = {"nogil": True, "error_model": "numpy", "_nrt": False}
-"""Other threads may run meanwhile; no division is checked; and arrays are not counted by who refers to them: nothing
-here makes an array or keeps one, and the counting took three quarters of the time."""
+"""Other threads may run meanwhile, divisions are not checked, and references to arrays are not counted: nothing here
+makes or keeps an array, and the counting took three quarters of the time."""
 _PART = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": True}
-"""A call would push every array of the world onto the stack, some hundred words: that took a third of the time."""
-"""Parts are called from compiled code alone: ways into each from Python were most of what there was to compile."""
+"""Only compiled code calls parts; wrappers for Python would be most of the code to compile. Parts are inlined because a
+call pushes every array of the world onto the stack, which took a third of the time."""
 _jit: Any = numba.njit
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def compiled(function: Function) -> Function:
-    """A part; nothing is checked, as in C."""
+    """A part; as in C, nothing is checked."""
     return cast(Function, _jit(**_OPTIONS, **_PART)(function))
 
 
 def entry(function: Function) -> Function:
-    """Called from Python, kept on disk where that is possible, and without holding up other threads."""
+    """Called from Python, without blocking other threads; kept on disk if possible."""
     dispatcher = _jit(**_OPTIONS)(function)
     kept = folder()
     config: Any = numba.config
@@ -40,7 +40,7 @@ def entry(function: Function) -> Function:
             config.CACHE_DIR = str(kept)
             dispatcher.enable_caching()
     except (OSError, RuntimeError):
-        pass  # a disk that cannot be written: it works as well, and is compiled anew in each process
+        pass  # the disk cannot be written: each process compiles it anew
     finally:
         config.CACHE_DIR = before
     return cast(Function, dispatcher)

@@ -1,9 +1,9 @@
 """Which requests give way to another, compiled: the same results as `scheduler.choices.displacement`.
 
-As few as needed of the lowest ranks go: first the lowest that hold nodes during a shortage, until there is none; then
-the highest of those return, if they are not needed after all. With unequal nodes no instant is short by itself: then
-those go that hold nodes of a group at an instant at which the group alone is too small. All others that the plain
-engine lifts return, because with enough nodes in one group the rest does not matter.
+The lowest ranks that hold nodes during a shortage go, until there is none; then those that need not go after all
+return, highest first. With unequal nodes no single instant is short: then those go that hold nodes of a group at an
+instant at which the group alone is too small. All others that the plain engine lifts return there, because with enough
+nodes in one group the rest does not matter.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def lift_those_in_the_way(w: World, h: Holders, t: Scratch, i: int, pool: int, s
 
 @compiled
 def _short(w: World, pool: int, need: int, begin: int, end: int) -> tuple[int, int]:
-    """From the first to the last instant at which fewer are free; nothing: (0, 0)."""
+    """From the first to the last instant at which fewer than `need` are free; (0, 0) if there is none."""
     if w.pools.groups[pool] > 1:
         return (begin, end) if room(w.lines, w.pools, 0, pool, begin, end) < need else (0, 0)
     line = w.pools.base[pool]
@@ -76,7 +76,7 @@ def _short(w: World, pool: int, need: int, begin: int, end: int) -> tuple[int, i
 
 @compiled
 def _enough_alone(w: World, pool: int, need: int, begin: int, end: int) -> int:
-    """So many free nodes of one group are enough, whatever the others have: those that stay may have less than none."""
+    """Free nodes of one group that are enough whatever the others have; lasting nodes may be fewer than none."""
     groups = w.pools.groups[pool]
     if groups == 1:
         return need
@@ -85,12 +85,12 @@ def _enough_alone(w: World, pool: int, need: int, begin: int, end: int) -> int:
 
 @compiled
 def _is_to_blame(w: World, pool: int, enough: int, low: int, high: int, other: int) -> bool:
-    """Fewer are free at some instant of its hold within [low, high)."""
+    """Whether fewer than `enough` are free at some instant of its hold within [low, high)."""
     p, s = w.pools, w.shares
     begin, end = hold_of(w, other)
     if begin >= high or end <= low:
         return False
-    if p.groups[pool] == 1:  # they are at the first and the last instant, which spares most looks
+    if p.groups[pool] == 1:  # nodes are short at both ends, so most need no search
         return begin <= low or end >= high or lowest(w.lines, p.base[pool], begin, end) < enough
     for share in range(s.first[other], s.first[other] + s.count[other]):
         group = s.group[share]
@@ -102,7 +102,7 @@ def _is_to_blame(w: World, pool: int, enough: int, low: int, high: int, other: i
 
 @compiled
 def _packed(gone: NDArray[np.int64], count: int) -> int:
-    """Those that do not return, together at the front; how many they are."""
+    """Move those that do not return to the front; returns their number."""
     kept = 0
     for k in range(count):
         if gone[k] != RETURNED:
@@ -113,14 +113,14 @@ def _packed(gone: NDArray[np.int64], count: int) -> int:
 
 @compiled
 def _heap(numbers: NDArray[np.int64], count: int) -> None:
-    """Orders them so that none is greater than that at half its place: the greatest is the first."""
+    """Make a heap of the first `count` numbers, the greatest first."""
     for k in range(count // 2 - 1, -1, -1):
         _sink(numbers, k, count)
 
 
 @compiled
 def _next(numbers: NDArray[np.int64], count: int) -> int:
-    """Takes the greatest, the lowest rank, off a heap of so many."""
+    """Take the greatest number, which is the lowest rank, off a heap of that size."""
     greatest = numbers[0]
     numbers[0] = numbers[count - 1]
     _sink(numbers, 0, count - 1)

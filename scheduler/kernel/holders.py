@@ -1,6 +1,6 @@
 """Which requests hold nodes of a pool in a period, compiled: reservations by the begin of their holds.
 
-They lie in blocks, as the steps of lines do, with the last end of each block, so that most are passed by.
+They lie in blocks, as the steps of lines do. Each block knows its last end, so that most blocks are skipped.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ NEXT_BLOCK, BUILT = 0, 1
 
 
 class Holders(NamedTuple):
-    """By pool: `length` rows, and the `longest` hold. By row: its first begin and last end, and its block, of begins,
-    ends and whose they are."""
+    """By pool: the number of rows (`length`) and the `longest` hold. By row: its first begin, its last end, and the
+    block with the begins, ends and owners of its holds."""
 
     length: NDArray[np.int64]
     longest: NDArray[np.int64]
@@ -34,7 +34,7 @@ class Holders(NamedTuple):
 
 
 def holders(pools: int, requests: int, puts: int) -> Holders:
-    """Space for this many; `puts` is the total number of puts at most."""
+    """Space for this many; `puts` bounds the total number of puts."""
     blocks = pools + 2 * (puts // SIZE) + 8
     rows = 2 * (requests // SIZE) + 2 * (puts // SIZE) + 8
     return Holders(
@@ -88,7 +88,7 @@ def insert(h: Holders, pool: int, begin: int, end: int, who: int) -> None:
 
 @compiled
 def _fresh_row(h: Holders, pool: int, row: int) -> None:
-    """A row of its own for an empty block; those after it make way."""
+    """Insert a row with an empty block; later rows move up by one."""
     for other in range(h.length[pool], row, -1):
         h.first[pool, other], h.last[pool, other] = h.first[pool, other - 1], h.last[pool, other - 1]
         h.entries[pool, other, BLOCK] = h.entries[pool, other - 1, BLOCK]
@@ -123,7 +123,7 @@ def _measure(h: Holders, pool: int, row: int) -> None:
 
 @compiled
 def remove(h: Holders, pool: int, begin: int, who: int) -> None:
-    """`who`, whose hold begins there, holds nothing any more."""
+    """Remove the hold of `who` that begins there."""
     row = _row_of(h, pool, begin)
     while True:
         block, count = h.entries[pool, row, BLOCK], h.entries[pool, row, COUNT]
@@ -135,14 +135,14 @@ def remove(h: Holders, pool: int, begin: int, who: int) -> None:
                 h.entries[pool, row, COUNT] = count - 1
                 _measure(h, pool, row)
                 return
-        row -= 1  # of equal begins some lie before
+        row -= 1  # an earlier row may have equal begins
 
 
 @compiled
 def gather(h: Holders, pool: int, begin: int, end: int, after: int, found: NDArray[np.int64]) -> int:
     """Requests ranked after `after` that hold nodes at any time of [begin, end), unordered; returns their number."""
     count = 0
-    # What reaches beyond `begin` began within the longest hold before it.
+    # A hold that reaches beyond `begin` began at most the longest hold before it.
     for row in range(_row_of(h, pool, begin - h.longest[pool]), h.length[pool]):
         if h.first[pool, row] >= end:
             break

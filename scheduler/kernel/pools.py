@@ -1,8 +1,8 @@
 """Free nodes of pools, compiled: the same results as `scheduler.calendars.calendar.PoolCalendar`, over lines.
 
-A pool whose free time all ends together is one line. Any other has a line for each end at which some of its time
-ends, the last for nodes that stay, and before them one for all together: what is not free in sum is not free for a
-hold either, which spares most looks at the groups.
+A pool whose free time all ends together is one line. Any other pool has a line for their sum, then one for each instant
+at which some free time ends, the last for nodes that stay. If the sum is too small for a hold, the groups need not be
+searched.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Where a request may start, compiled: the same results as `scheduler.calendars.board.Board`.
 
-There are two sides: 0 is the board with everybody on it, 1 has leases and those of higher rank only.
+There are two sides: 0 is the board with all requests on it, 1 has only leases and higher ranks.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Search bounds, compiled: `scheduler.calendars.bounds.Bounds` as one table for each side and pool.
 
-Bounds only say where a search may begin, so that other marks than the plain engine's change no answer. Instants are
-kept as seconds since now, at most `FARTHEST`: a bound that is further away is as good as that.
+Bounds only say where a search may begin, so marks that differ from the plain engine's change no answer. Instants are
+kept as seconds since now, at most `FARTHEST`, which is far enough.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from scheduler.kernel.timeline import Lines, gaps_around
 
 FARTHEST = (1 << 31) - 1
 WORTH = 4
-"""Least gain of a bound, as a part of the least duration: below, searching a little more is cheaper."""
+"""Least gain of a bound, as a part of the least duration: for less, searching a little more is cheaper."""
 
 
 class Shown(NamedTuple):
-    """`table` is flat: side, pool, and the marks of wishes, nodes and durations, which are `sizes`; by nodes' and
-    durations' marks the least they stand for; and pools of the first side whose bounds are to be forgotten."""
+    """`table` is flat, by side, pool, and the marks of wishes, nodes and durations; `sizes` has the lengths of the last
+    four. `nodes` and `durations` have the least value of each mark, `forgotten` the pools of side 0 to reset."""
 
     table: NDArray[np.int32]
     sizes: NDArray[np.int64]

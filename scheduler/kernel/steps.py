@@ -30,14 +30,14 @@ from scheduler.kernel.timeline import Lines, draw, lowest
 
 
 class Promises(NamedTuple):
-    """Promises by rank: the pool where it may stand, -1 where it may not, -2 for none; and its start."""
+    """Promises by rank: the pool (-1 if it cannot hold, -2 without a promise), and the start."""
 
     pool: NDArray[np.int64]
     start: NDArray[np.int64]
 
 
 class Outcome(NamedTuple):
-    """Which request gave way to which, in order; -1 for none. `count` of them."""
+    """Which request gave way to which (-1: to none), in order; `count` has their number."""
 
     who: NDArray[np.int64]
     whom: NDArray[np.int64]
@@ -48,14 +48,14 @@ class Outcome(NamedTuple):
 def draw_lines(
     a: Lines, shift: int, first: NDArray[np.int64], at: NDArray[np.int64], value: NDArray[np.int64]
 ) -> None:
-    """Draws all lines of a side: those from `shift` on, with the steps that `first` says."""
+    """Draw all lines of a side, from line `shift` on; `first` says where the steps of each begin."""
     for line in range(first.size - 1):
         draw(a, shift + line, at[first[line] : first[line + 1]], value[first[line] : first[line + 1]])
 
 
 @entry
 def stand(w: World, p: Promises, o: Outcome, begin: int) -> int:
-    """Step 1 from request `begin` on. Where it ended: all are done, or this one needs others to change nodes."""
+    """Step 1 from request `begin` on. Returns the request for which others must change nodes, or the number of all."""
     for i in range(begin, p.pool.size):
         if p.pool[i] == -2:
             continue
@@ -71,7 +71,7 @@ def stand(w: World, p: Promises, o: Outcome, begin: int) -> int:
 
 @entry
 def move_all(w: World, there: NDArray[np.int64], starts: NDArray[np.int64], pool: int) -> None:
-    """Lifts all but the last, and puts them all at their starts, from the groups that `w.wanted` says."""
+    """Lift all but the last, then put all at their starts, from the groups in `w.wanted`."""
     for k in range(there.size - 1):
         take_out(w, there[k])
     for k in range(there.size):
@@ -195,7 +195,7 @@ def _clear_slice(w: World, h: Holders, o: Outcome, i: int, start: int) -> None:
 
 @compiled
 def _remove(w: World, h: Holders, who: int) -> None:
-    """Its nodes are given back already."""
+    """Take it off the board; its nodes were given back before."""
     begin, _ = hold_of(w, who)
     remove(h, w.spots.pool[who], begin, who)
     leave(w, who)

@@ -1,13 +1,11 @@
-"""Whole numbers over time, many of them in one arena: what compiled planning does nearly all the time.
+"""Whole numbers over time, many lines in one arena: here compiled planning spends nearly all its time.
 
-A line is a step function. Its steps lie in blocks of at most `SIZE`, and a directory holds of each block the first
-instant, the least and the greatest value, and what has been added to the whole block since. Taking or giving nodes
-touches the insides of the two blocks in which the hold begins and ends; a search passes whole blocks by.
+A line is a step function. Its steps lie in blocks of at most `SIZE`. For each block a directory has the first instant,
+the least and the greatest value, and what was added to the whole block. Taking or giving nodes changes only the steps
+of the two blocks in which the hold begins and ends; a search skips whole blocks.
 
-Lines never forget a step, so blocks are never less than half full once they were split, and the room they need is
-known beforehand (see `scheduler.kernel.state`).
-
-Held by tests/scheduler/test_kernel_timeline.py: a line is a list of seconds.
+Lines never forget a step, so blocks stay at least half full after a split, and the space for them is known beforehand
+(see `scheduler.kernel.state`).
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ BLOCK, COUNT, ADDED, LEAST, MOST = 0, 1, 2, 3, 4
 OFFSET, LENGTH, CAPACITY = 0, 1, 2
 """Columns of a line: its part of the directory."""
 NEXT_BLOCK, NEXT_ENTRY = 0, 1
-"""What is free next, of blocks and of the directory."""
+"""The next free block, and the next free entry of the directory."""
 
 
 class Lines(NamedTuple):
@@ -43,7 +41,7 @@ class Lines(NamedTuple):
 
 
 def lines(count: int, steps: int) -> Lines:
-    """Room for `count` lines that get at most so many `steps` in all. Memory is taken as it is used."""
+    """Space for `count` lines with at most that many `steps` in total. Memory is used only as it is written."""
     blocks = count + 2 * (steps // SIZE) + 8
     entries = 4 * (count + 2 * blocks)
     return Lines(
@@ -58,7 +56,7 @@ def lines(count: int, steps: int) -> Lines:
 
 @compiled
 def draw(a: Lines, line: int, at: NDArray[np.int64], value: NDArray[np.int64]) -> None:
-    """Makes an untouched line of these steps; the first is its origin."""
+    """Make a line of these steps; the first is its origin."""
     half = SIZE // 2
     blocks = (at.size + half - 1) // half
     offset = a.free[NEXT_ENTRY]
@@ -77,8 +75,8 @@ def draw(a: Lines, line: int, at: NDArray[np.int64], value: NDArray[np.int64]) -
 
 @compiled
 def measure(a: Lines, entry: int) -> None:
-    """Least and most of a block, anew."""
-    # Slices that are walked from their own beginning are what compilers turn into vector instructions.
+    """Compute the least and the greatest value of a block again."""
+    # Compilers vectorise loops over slices that start at index 0.
     values = a.value[a.entries[entry, BLOCK], : a.entries[entry, COUNT]]
     least = most = values[0]
     for j in range(values.size):
@@ -138,7 +136,7 @@ def add(a: Lines, line: int, begin: int, end: int, amount: int) -> None:
 
 @compiled
 def _cut(a: Lines, line: int, instant: int) -> int:
-    """Makes a step begin at `instant`; its entry."""
+    """Make a step begin at `instant`; returns its entry."""
     entry = entry_of(a, line, instant)
     step = step_of(a, entry, instant)
     block = a.entries[entry, BLOCK]
@@ -159,7 +157,7 @@ def _cut(a: Lines, line: int, instant: int) -> int:
 
 @compiled
 def _split(a: Lines, line: int, entry: int) -> int:
-    """Puts the upper half of a full block into one of its own, which follows; where the lower half's entry is now."""
+    """Move the upper half of a full block into a new block after it; returns the lower half's entry."""
     entry = _room_for_entry(a, line, entry)
     block, fresh, half = a.entries[entry, BLOCK], a.free[NEXT_BLOCK], SIZE // 2
     a.free[NEXT_BLOCK] += 1
@@ -181,7 +179,7 @@ def _split(a: Lines, line: int, entry: int) -> int:
 
 @compiled
 def _room_for_entry(a: Lines, line: int, entry: int) -> int:
-    """Moves the line's directory to where it has twice the room, if it is full."""
+    """Move the line's directory, if it is full, to a place of twice the size; returns the entry there."""
     offset, length, capacity = a.line[line, OFFSET], a.line[line, LENGTH], a.line[line, CAPACITY]
     if length < capacity:
         return entry
@@ -240,9 +238,9 @@ def first_gap(a: Lines, line: int, need: int, length: int, after: int, before: i
 def _gap_within(
     a: Lines, entry: int, step: int, need: int, length: int, after: int, begin: int
 ) -> tuple[bool, int]:
-    """Whether a gap that is long enough ends in this block, and its begin; else that of the gap still open behind it.
+    """Whether a gap that is long enough ends in this block, and its begin; else the begin of the gap open at its end.
 
-    `begin` is that of the gap that is open before it; NEVER stands for none.
+    `begin` belongs to the gap that is open at the block's start; NEVER: none is.
     """
     block = a.entries[entry, BLOCK]
     if a.entries[entry, LEAST] >= need:
@@ -265,7 +263,7 @@ def _gap_within(
 
 @compiled
 def after_instant(a: Lines, line: int, instant: int) -> int:
-    """Where the next step begins; NEVER after the last."""
+    """When the next step begins; NEVER after the last."""
     entry = entry_of(a, line, instant)
     step = step_of(a, entry, instant) + 1
     if step < a.entries[entry, COUNT]:
@@ -276,9 +274,9 @@ def after_instant(a: Lines, line: int, instant: int) -> int:
 
 @compiled
 def gaps_around(a: Lines, line: int, need: int, begin: int, end: int) -> tuple[int, int]:
-    """Of the stretches with at least `need` that touch [begin, end): since when the first, and how long the longest.
+    """Of the stretches with at least `need` that touch [begin, end): when the first begins, how long the longest is.
 
-    Without any the longest is 0. The first reaches back as far as it does, the last goes on as far as it does.
+    The stretches count whole, also beyond [begin, end). Without any the longest is 0.
     """
     entry = entry_of(a, line, begin)
     stop = a.line[line, OFFSET] + a.line[line, LENGTH]
@@ -288,7 +286,7 @@ def gaps_around(a: Lines, line: int, need: int, begin: int, end: int) -> tuple[i
         since = opened = _reaches_back(a, line, need, entry, step)
     while entry < stop:
         block, enough = a.entries[entry, BLOCK], need - a.entries[entry, ADDED]
-        # Of a block whose steps all have as much, or all less, the first tells all.
+        # If all steps of a block have enough, or none has, the first step is enough to look at.
         is_mixed = a.entries[entry, LEAST] < need <= a.entries[entry, MOST]
         for j in range(step, a.entries[entry, COUNT] if is_mixed else step + 1):
             at = a.at[block, j]
@@ -306,7 +304,7 @@ def gaps_around(a: Lines, line: int, need: int, begin: int, end: int) -> tuple[i
 
 @compiled
 def _reaches_back(a: Lines, line: int, need: int, entry: int, step: int) -> int:
-    """Since when there is at least `need`, up to this step."""
+    """When the stretch with at least `need` that contains this step begins."""
     begin = a.at[a.entries[entry, BLOCK], step]
     while True:
         block, enough = a.entries[entry, BLOCK], need - a.entries[entry, ADDED]
@@ -341,7 +339,7 @@ def first_below(a: Lines, line: int, need: int, begin: int, end: int) -> int:
 
 @compiled
 def last_below(a: Lines, line: int, need: int, end: int) -> int:
-    """Where the last stretch before `end` with less than `need` ends, at `end` at the latest; there is one."""
+    """When the last stretch before `end` with less than `need` ends, at most `end`; there must be one."""
     entry = entry_of(a, line, end - 1)
     while True:
         if a.entries[entry, LEAST] < need:

@@ -1,7 +1,4 @@
-"""Step 3 of a plan on promises that all hold, compiled: see `scheduler.replay.replanning`.
-
-Held by tests/scheduler/replay/test_replanning.py: the same answers as `scheduler.plan.plan`.
-"""
+"""Step 3 of a plan on promises that all hold, compiled: see `scheduler.replay.replanning`."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from scheduler.replay.step_functions import NEVER, add, first_gap, free_at
 @entry
 def compress(w: World) -> None:
     """Step 3: in rank order every request moves to its earliest start among all others."""
-    w.shown.begin[:] = w.now  # what step 2 has shown counts higher ranks alone
+    w.shown.begin[:] = w.now  # the bounds of step 2 count higher ranks only
     for i in range(w.asked.nodes.size):
         if w.asked.spot[i] != NOWHERE:
             _advance(w, i)
@@ -37,7 +34,7 @@ def _advance(w: World, i: int) -> None:
             add(s, pool, begin, end, nodes)
         length = a.duration[i] + prepare + t.drain[other]
         at = first_gap(s, other, nodes, length, least, found - prepare)
-        if a.wish[i] - prepare <= w.now:  # who may not begin yet shows nothing for those who may
+        if a.wish[i] - prepare <= w.now:  # a request that may not begin yet proves nothing for others
             show(w.shown, other, i, found - prepare if at == NEVER else at)
         if at != NEVER:
             best, found, is_lifted = other, at + prepare, is_lifted or other == pool
@@ -55,7 +52,7 @@ def _advance(w: World, i: int) -> None:
 
 @compiled
 def _least(w: World, i: int, other: int) -> int:
-    """No hold of the request that is better than its own begins before this in that pool."""
+    """A bound: in that pool no better hold of the request than its own begins before this."""
     a, t, marks = w.asked, w.times, w.shown.marks
     begin, end = hold_of(w, i, other, a.start[i])
     floor = max(w.now, a.wish[i] - t.prepare[other])
@@ -64,13 +61,13 @@ def _least(w: World, i: int, other: int) -> int:
         return int(shown)
     near = a.start[i] - (a.duration[i] + t.drain[other]) - 2 * t.prepare[other] + 1
     if shown >= near and free_at(w.steps, other, begin - 1) < a.nodes[i]:
-        return end  # what is left are holds that lie over the instant before its own, and that one is full
+        return end  # the remaining holds cover the instant before its own, and that instant is full
     return int(min(shown, max(floor, near)))
 
 
 @compiled
 def _give(b: Shown, pool: int, begin: int) -> None:
-    """Room appeared: a hold may begin so much before it as it is long; `begin` is less the times beside durations."""
+    """Room appeared: a hold may begin earlier by its length. `begin` is its begin, less preparation and draining."""
     for duration in range(b.begin.shape[2]):
         cap = begin - b.reach[duration] + 1
         for nodes in range(b.begin.shape[1]):

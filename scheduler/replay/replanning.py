@@ -6,8 +6,7 @@ step 1 checks that the number of free nodes is never negative; in step 2 what hi
 request without a place, and extended on the way to the next; step 3 (`scheduler.replay.compression`) is skipped if no
 request gave way and no nodes became free.
 
-Requests are numbered by rank. Nothing here takes memory: all of it is in the `World`. Held by
-tests/scheduler/replay/test_replanning.py: the same answers as `scheduler.plan.plan`.
+Requests are numbered by rank. Nothing here allocates memory: all arrays are in the `World`.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ Ints = NDArray[np.int64]
 
 
 class RankedRequests(NamedTuple):
-    """By rank. `pools` has a row for each request, filled up with -1; `spot` and `start` are where it stands."""
+    """By rank. `pools` has a row per request, padded with -1; `spot` is its current pool, `start` its start there."""
 
     nodes: Ints
     duration: Ints
@@ -45,10 +44,10 @@ class Times(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """No hold of at least so many nodes and such a length begins before this: by pool, and mark of each.
+    """`begin`, by pool and marks: no hold of at least that many nodes and that length begins before it.
 
-    `marks` has a row each for the marks below the requests' nodes and durations and those above; `reach` the longest
-    duration that a mark stands for.
+    `marks` has the greatest marks below each request's nodes and duration, then the smallest marks above them; `reach`
+    the longest duration of each mark.
     """
 
     begin: Ints
@@ -57,7 +56,7 @@ class Shown(NamedTuple):
 
 
 class Gone(NamedTuple):
-    """Which request gave way to which, in order; `size` of them."""
+    """Which request gave way to which, in order; `size` has their number."""
 
     who: Ints
     whom: Ints
@@ -65,17 +64,17 @@ class Gone(NamedTuple):
 
 
 class Section(NamedTuple):
-    """One stretch of time to try things on: its steps, the end behind them, and what is free in each."""
+    """A stretch of time for trials: when its steps begin, then its end; and the nodes free in each step."""
 
     at: Ints
     free: Ints
 
 
 class World(NamedTuple):
-    """All that is looked at and changed.
+    """All state of a plan.
 
-    `steps` has a row for each pool with everybody on it, and then one for each with leases and higher ranks only: those
-    before `counted`, as it begins.
+    `steps` has a row per pool with all requests on it, then a row per pool with only leases and the ranks before
+    `counted`.
     """
 
     asked: RankedRequests
@@ -111,14 +110,14 @@ def place(w: World) -> None:
 
 @compiled
 def hold_of(w: World, i: int, pool: int, start: int) -> tuple[int, int]:
-    """Since when and until when the request holds nodes for a start."""
+    """When the request's hold for that start begins and ends."""
     begin = max(w.now, start - w.times.prepare[pool])
     return begin, start + w.asked.duration[i] + w.times.drain[pool]
 
 
 @compiled
 def _earliest(w: World, i: int) -> tuple[int, int]:
-    """What leases and higher ranks leave; all ranks, where the request may not push anybody aside."""
+    """The earliest (pool, start) that leases and higher ranks leave; all ranks, if the request may displace none."""
     a, t, marks = w.asked, w.times, w.shown.marks
     best, found = NOWHERE, NEVER
     side = t.prepare.size if a.displaces[i] else 0
@@ -130,7 +129,7 @@ def _earliest(w: World, i: int) -> tuple[int, int]:
         after = max(w.now, a.wish[i] - prepare)
         length = a.duration[i] + prepare + t.drain[pool]
         if a.displaces[i]:
-            # Higher ranks only ever take more, so that what one of them looked for in vain stays out of reach.
+            # Higher ranks only take more nodes, so what one of them did not find is not there later either.
             after = max(after, w.shown.begin[pool, marks[0, i], marks[1, i]])
         begin = first_gap(w.steps, side + pool, a.nodes[i], length, after, NEVER)
         if a.displaces[i] and a.wish[i] - prepare <= w.now:
@@ -142,7 +141,7 @@ def _earliest(w: World, i: int) -> tuple[int, int]:
 
 @compiled
 def _undisturbing(w: World, i: int, pool: int, start: int) -> int:
-    """The first other pool that gives the same start without moving anybody."""
+    """The first other pool with the same start that displaces no request."""
     found = NOWHERE
     for k in range(w.asked.pools.shape[1]):
         other = w.asked.pools[i, k]
@@ -158,7 +157,7 @@ def _undisturbing(w: World, i: int, pool: int, start: int) -> int:
 
 @compiled
 def _with_room(w: World, i: int, pool: int, start: int) -> int:
-    """The pool in which there is room at `start`: made free, if there is none without."""
+    """A pool with room at `start`; if there is none, room is made in `pool`."""
     begin, end = hold_of(w, i, pool, start)
     if has_room(w.steps, pool, w.asked.nodes[i], begin, end):
         return pool
@@ -171,7 +170,7 @@ def _with_room(w: World, i: int, pool: int, start: int) -> int:
 
 @compiled
 def _make_room(w: World, i: int, pool: int, steps: int) -> None:
-    """The lowest ranks that hold nodes where they are short go; the highest of them return if not needed."""
+    """The lowest ranks that hold nodes during a shortage go; those that need not go after all return."""
     a, g, need = w.asked, w.gone, w.asked.nodes[i]
     first, j = g.size[0], a.nodes.size
     low, high = _short(w, 0, steps, need)
@@ -202,7 +201,7 @@ def _make_room(w: World, i: int, pool: int, steps: int) -> None:
 
 @compiled
 def _cut_out(w: World, pool: int, begin: int, end: int) -> int:
-    """Fills the section; how many steps it has."""
+    """Fill the section; returns the number of its steps."""
     at, free, size = w.steps.at[pool], w.steps.free[pool], w.steps.size[pool]
     k, steps = step_of(w.steps, pool, begin), 0
     while k < size and at[k] < end:
@@ -214,7 +213,7 @@ def _cut_out(w: World, pool: int, begin: int, end: int) -> int:
 
 @compiled
 def _short(w: World, low: int, high: int, need: int) -> tuple[int, int]:
-    """Of these steps the first in which nodes are short, and the one behind the last."""
+    """The first of these steps in which nodes are short, and the step after the last of them."""
     while high > low and w.section.free[high - 1] >= need:
         high -= 1
     while low < high and w.section.free[low] >= need:
@@ -224,7 +223,7 @@ def _short(w: World, low: int, high: int, need: int) -> tuple[int, int]:
 
 @compiled
 def _is_short(w: World, low: int, high: int, need: int, j: int) -> bool:
-    """Whether nodes are short somewhere in these steps while `j` holds some."""
+    """Whether nodes are short in any of these steps during the hold of `j`."""
     at, free, found = w.section.at, w.section.free, False
     since, until = hold_of(w, j, w.asked.spot[j], w.asked.start[j])
     if since >= at[high] or until <= at[low]:
@@ -238,7 +237,7 @@ def _is_short(w: World, low: int, high: int, need: int, j: int) -> bool:
 
 @compiled
 def _change(w: World, steps: int, need: int, j: int, sign: int) -> bool:
-    """Gives what `j` holds to the section, or takes it; whether nodes are short then while it holds them."""
+    """Add the nodes of `j` to the section, or remove them; returns whether nodes are then short during its hold."""
     at = w.section.at
     since, until = hold_of(w, j, w.asked.spot[j], w.asked.start[j])
     first = max(place_in(at, steps, since + 1) - 1, 0)
@@ -251,7 +250,7 @@ def _change(w: World, steps: int, need: int, j: int, sign: int) -> bool:
 
 @compiled
 def show(b: Shown, pool: int, i: int, begin: int) -> None:
-    """A search for the request found no begin before this one."""
+    """Record that a search for the request found no begin before this one."""
     for nodes in range(b.marks[2, i], b.begin.shape[1]):
         for duration in range(b.marks[3, i], b.begin.shape[2]):
             b.begin[pool, nodes, duration] = max(b.begin[pool, nodes, duration], begin)

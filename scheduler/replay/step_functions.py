@@ -1,7 +1,7 @@
-"""Free nodes over time, a row of an array for each pool, compiled: step functions that a replay keeps drawing anew.
+"""Free nodes over time as step functions, compiled: a row of an array for each pool.
 
-A row is searched by halving and changed by moving what follows; up to some thousands of steps that costs less than the
-blocks of `scheduler.kernel.timeline`, which are for a hundred thousand. Steps are never forgotten.
+A row is searched by bisection and changed by moving all later steps. Up to some thousands of steps that costs less than
+the blocks of `scheduler.kernel.timeline`, which are for a hundred thousand. Steps are never forgotten.
 
 Held by tests/scheduler/replay/test_replanning.py.
 """
@@ -21,7 +21,7 @@ Ints = NDArray[np.int64]
 
 
 class Steps(NamedTuple):
-    """By row: free nodes from each instant on; `size` of them. The first is the beginning of time."""
+    """By row: instants, the free nodes from each on, and their number (`size`). The first is the beginning of time."""
 
     at: Ints
     free: Ints
@@ -30,7 +30,7 @@ class Steps(NamedTuple):
 
 @compiled
 def place_in(at: Ints, size: int, instant: int) -> int:
-    """The first of `size` rising instants that is not before this one."""
+    """Index of the first of `size` rising instants that is not before this one."""
     low, high = 0, size
     while low < high:
         middle = (low + high) >> 1
@@ -43,7 +43,7 @@ def place_in(at: Ints, size: int, instant: int) -> int:
 
 @compiled
 def step_of(s: Steps, row: int, instant: int) -> int:
-    """The step in which `instant` lies."""
+    """The step that contains `instant`."""
     return max(place_in(s.at[row], s.size[row], instant + 1) - 1, 0)
 
 
@@ -55,7 +55,7 @@ def free_at(s: Steps, row: int, instant: int) -> int:
 
 @compiled
 def has_room(s: Steps, row: int, need: int, begin: int, end: int) -> bool:
-    """So many are free on all of [begin, end)."""
+    """Whether that many are free on all of [begin, end)."""
     at, free, k = s.at[row], s.free[row], step_of(s, row, begin)
     while k < s.size[row] and free[k] >= need and at[k] < end:
         k += 1
@@ -84,17 +84,17 @@ def first_gap(s: Steps, row: int, need: int, length: int, after: int, before: in
 
 @compiled
 def add(s: Steps, row: int, begin: int, end: int, amount: int) -> None:
-    """Adds `amount` on [begin, end), which is not empty and lies in time."""
+    """Add `amount` on [begin, end), which is not empty."""
     first = _cut(s, row, begin)
     last = _cut(s, row, end)
-    free = s.free[row, first:last]  # walked from its own beginning it becomes vector instructions
+    free = s.free[row, first:last]  # compilers vectorise a loop over a slice from index 0
     for k in range(free.size):
         free[k] += amount
 
 
 @compiled
 def _cut(s: Steps, row: int, instant: int) -> int:
-    """Makes a step begin there; its number."""
+    """Make a step begin there; returns its index."""
     at, free, size = s.at[row], s.free[row], s.size[row]
     place = place_in(at, size, instant)
     if place < size and at[place] == instant:
