@@ -1,4 +1,4 @@
-"""The bare engine: requests as CSV in, starts as CSV out. Pure on text; see design, section 8.
+"""The bare engine: requests as CSV in, starts as CSV out. Pure on text.
 
 Times are whole seconds, leases are [start, end) without preparation or draining, and planning starts from
 nothing. Without fairness the rank is priority descending, submit ascending, row order.
@@ -89,7 +89,6 @@ class InstancePlan:
 
     @property
     def refused(self) -> tuple[Answer, ...]:
-        """Rows without a start."""
         return tuple(answer for answer in self.answers if answer.start is None)
 
 

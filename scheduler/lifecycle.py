@@ -14,9 +14,7 @@ class Event(StrEnum):
     APPROVE = "approve"  # an admin approves
     REJECT = "reject"  # an admin rejects
     ALLOW = "allow"  # after a change of policy or request no approval is needed any more
-    WITHHOLD = (
-        "withhold"  # after a change of policy or request, or an expired approval, one is needed (again)
-    )
+    WITHHOLD = "withhold"  # the same, or an expired approval: an approval is needed (again)
     CANCEL = "cancel"  # earlyRelease or a deleted file, before a decision
     DECIDE = "decide"  # nodes and start are committed
     CHECKS_FAILED = "checks failed"  # too few clean nodes at the start: back into the queue

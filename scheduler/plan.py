@@ -8,7 +8,7 @@ cannot hold any more. Three steps, each in rank order:
    leave; as few as needed of the lowest ranks in its way are taken out, and placed when their turn comes;
 3. every reservation is lifted and put back at its earliest start among all others: never later.
 
-Pure: no clock, no files, no network. Held by tests/scheduler/test_plan_properties.py and test_brute_force.py:
+Held by tests/scheduler/test_plan_properties.py and test_brute_force.py:
   * a node serves at most one request at any instant, and so does a slice;
   * from nothing, each request has the earliest start that higher ranks leave;
   * with standing promises no request moves later unless a change took nodes away.
@@ -93,7 +93,6 @@ class _Planning:
                 self._note(i, self.board.advance(request, place))
 
     def result(self) -> Plan:
-        """The plan, in rank order."""
         bound = self._bound()
         placements = {
             request.key: Placement(

@@ -52,10 +52,10 @@ def quote(
 
 
 class Quoter:
-    """A plan prepared for questions: each is answered from what higher ranks leave.
+    """A plan prepared for questions: each is answered from what leases and higher ranks leave.
 
-    Promises count as they would after filing: those of lower rank may have to give way. Preparing costs as much as
-    sorting the plan; an answer costs one pass over the reservations of each pool asked for.
+    Promises of lower rank do not count: they would give way after filing. Preparing costs as much as sorting the plan;
+    an answer costs one pass over the reservations of each pool asked for.
     """
 
     def __init__(self, snapshot: Snapshot, planned: Plan) -> None:

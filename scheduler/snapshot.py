@@ -93,9 +93,8 @@ class Request:
     filed_at: int = 0
     not_before: int = 0
     promise: Promise | None = None
-    movable: bool = (
-        True  # False: must not start before its promise (start: promised, or ready with no pod waiting)
-    )
+    movable: bool = True
+    """False: it must not start before its promise (start: promised, or ready with no pod waiting)."""
     fallback: Mapping[PoolKey, int] = field(default_factory=dict)
     """Pools that are used only if all others, and those with earlier instants here, give no start by this instant:
     clusters marked burst, and pools that are not the preferred ones. Of equally early pools the least held back is

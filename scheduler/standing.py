@@ -1,9 +1,7 @@
 """Whether a plan is still valid after only time has passed. Pure.
 
 If every request is where it was promised to be, nothing is left to move: time removes early starts and adds none. So
-a long queue is not planned again in each quiet cycle.
-
-Held by tests/scheduler/test_standing.py: a plan said to stand equals a new plan.
+a long queue is not planned again in each quiet cycle. A plan that stands equals a new plan.
 """
 
 from __future__ import annotations

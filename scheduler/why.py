@@ -18,10 +18,8 @@ def why(snapshot: Snapshot, plan: Plan, key: str) -> list[str]:
     request = snapshot.requests[key]
     if key in plan.refusals:
         refusal = plan.refusals[key]
-        return [
-            f"{refusal.message}.",
-            *([f"What would fit: {refusal.would_fit}."] if refusal.would_fit else []),
-        ]
+        fits = [f"What would fit: {refusal.would_fit}."] if refusal.would_fit else []
+        return [f"{refusal.message}.", *fits]
     placement = plan.placements[key]
     pool = snapshot.pools[placement.pool]
     if placement.start <= snapshot.now + pool.prepare:

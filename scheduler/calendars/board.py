@@ -54,7 +54,6 @@ class Board:
             self._occupy(lease.slice, lease.start, lease.end, -1)
 
     def copy(self) -> Self:
-        """An independent copy."""
         twin = object.__new__(type(self))
         twin._now, twin._pools, twin.stretches = self._now, self._pools, self.stretches
         twin.calendars = {key: calendar.copy() for key, calendar in self.calendars.items()}
@@ -153,8 +152,7 @@ class Board:
             if best is not None:
                 if best[0] <= known.since:
                     break
-                # Of equally early pools the least held back wins, then the first in the request's order, whichever is
-                # searched first.
+                # Of equally early pools the least held back wins, then the first in the request's order.
                 first = (known.since, known.order) < (best[1].since, best[1].order)
                 before = min(before, best[0] + first)
             if known.least < before:

@@ -1,10 +1,10 @@
-"""Results of earlier searches of a pool: before this instant nothing this large finds room.
+"""What earlier searches of a pool proved: no request of this size finds room before this instant.
 
-A request at least as large, at least as long and wanted no earlier than another cannot start before the other could.
-So each search leaves a bound for all such requests, and the next search begins there. Taking room keeps bounds true;
-freed room lowers them where it could be used.
+A request that is at least as large, at least as long and wanted no earlier than another cannot start before the other
+could. So each search leaves a bound for all such requests, and the next search begins there. Taking room keeps bounds
+true; freed room lowers them where it could be used.
 
-Held by tests/scheduler/calendars/test_bounds.py: plans are the same with and without bounds.
+Plans are the same with and without bounds.
 """
 
 from __future__ import annotations
@@ -99,7 +99,6 @@ class Bounds:
         self._tables: dict[PoolKey, Ints] = {}
 
     def copy(self) -> Self:
-        """An independent copy."""
         twin = object.__new__(type(self))
         twin.sizes, twin._reaches = self.sizes, self._reaches
         twin._tables = {key: table.copy() for key, table in self._tables.items()}
@@ -129,6 +128,5 @@ class Bounds:
 
 def wanted_from(request: Request, now: int) -> int:
     """The instant before which it may not start in any pool."""
-    pinned = request.promise is not None and not request.movable
-    promised = request.promise.start if request.promise is not None and pinned else now
-    return max(now, request.not_before, promised)
+    pinned = now if request.promise is None or request.movable else request.promise.start
+    return max(now, request.not_before, pinned)

@@ -1,14 +1,12 @@
 """Free nodes of one pool over time, as sorted integer arrays; the planner's only hot loop.
 
-`PoolCalendar` can be replaced by another kernel: `earliest`, `room`, `section`, `take`, `give` and `copy` are all
-that planning calls. `scheduler.calendars.bounds` remembers earlier search results, so that few searches have to look
-far.
+`scheduler.calendars.bounds` remembers earlier search results, so that few searches have to look far.
 
 Free stretches are counted in groups by the instant at which they end (see `scheduler.calendars.stretches`). Within
 a group counts are exact: holds whose number never exceeds the group's can be given concrete nodes in order of their
 begin, because a free node stays free until the group's end. A request may mix groups.
 
-Held by tests/scheduler/calendars/test_calendar.py and test_brute_force.py:
+Held by tests/scheduler/test_brute_force.py:
   * `earliest` is the first instant at which, over all mixes of groups, enough nodes are free for a whole hold;
   * what is taken can be given concrete nodes.
 """
@@ -44,7 +42,6 @@ class Steps:
         self._size = 1
 
     def copy(self) -> Self:
-        """An independent copy."""
         twin = object.__new__(type(self))
         twin._at, twin._value, twin._size = self._at.copy(), self._value.copy(), self._size
         return twin
@@ -160,7 +157,6 @@ class PoolCalendar:
         self._groups = {end: _rising(groups[end], end, now) for end in self._ends}
 
     def copy(self) -> Self:
-        """An independent copy."""
         twin = object.__new__(type(self))
         twin._ends = self._ends
         twin._groups = {end: steps.copy() for end, steps in self._groups.items()}
@@ -276,7 +272,6 @@ class Section:
 
     @property
     def steps(self) -> int:
-        """Number of steps."""
         return self._instants.size
 
     def place(self, instants: Ints) -> Ints:

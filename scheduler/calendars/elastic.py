@@ -1,10 +1,10 @@
 """Elastic pools: nodes come when needed and go when not. Pure.
 
-Nodes that a pool could have but has not are in it as placeholders, equal to all others, and withheld until they can
-exist: counted from their request, or from now if there is none yet. So planning needs no special case: a request
-for which a new node is worth the wait is planned on one.
+Nodes that a pool could have but has not are placeholders in it, equal to all others, and withheld until they can
+exist: counted from the time they were asked for, or from now if they were not. So planning needs no special case: a
+request for which a new node is worth the wait is planned on one.
 
-Held by tests/scheduler/calendars/test_elastic.py:
+What always holds:
   * following `sizes` over time, a request planned on nodes that do not exist finds them;
   * no node is removed that the plan needs before a new one could exist.
 """
@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from scheduler.snapshot import Lease, Plan, Pool, PoolKey, Snapshot, Withheld
+from scheduler.snapshot import Plan, Pool, PoolKey, Snapshot, Withheld
 from schemas.documents.elastic import Elastic
 from schemas.reading.units import seconds
 from schemas.status.inventory import PoolScale
 
 AHEAD_S = 120
-"""How long before their use nodes are requested: the controller runs twice a minute and may be slow once."""
+"""How long before their use nodes are requested: the controller runs twice a minute, and one run may be slow."""
 LONGEST_DOUBLING = 5
 """Late nodes are expected after twice the time, then four times, at most 32 times."""
 _MARK = "+"
@@ -28,7 +28,6 @@ _MARK = "+"
 
 
 def placeholders(count: int) -> tuple[str, ...]:
-    """Names of that many nodes that do not exist."""
     return tuple(f"{_MARK}{i}" for i in range(1, count + 1))
 
 
@@ -38,7 +37,6 @@ def is_placeholder(node: str) -> bool:
 
 
 def existing(pool: Pool) -> tuple[str, ...]:
-    """The pool's existing nodes."""
     return tuple(node for node in pool.nodes if not is_placeholder(node))
 
 
@@ -121,7 +119,7 @@ def _holds(snapshot: Snapshot, planned: Plan, terms: Mapping[PoolKey, Elastic]) 
     holds: dict[PoolKey, list[Hold]] = {key: [] for key in terms}
     for lease in snapshot.leases.values():
         if lease.pool in holds:
-            holds[lease.pool].append((0, _until(lease), len(lease.nodes)))
+            holds[lease.pool].append((0, max(lease.held_until, lease.held_from + 1), len(lease.nodes)))
     if holds:
         for key, place in planned.placements.items():
             if place.pool in holds:
@@ -132,10 +130,6 @@ def _holds(snapshot: Snapshot, planned: Plan, terms: Mapping[PoolKey, Elastic]) 
         if where in holds:  # nodes kept by a policy must exist too
             holds[where] += [(kept.begin, kept.end, kept.nodes) for kept in pool.withheld if kept.reserve]
     return holds
-
-
-def _until(lease: Lease) -> int:
-    return max(lease.held_until, lease.held_from + 1)
 
 
 def _most_at_once(holds: Iterable[Hold], begin: int, end: int) -> int:

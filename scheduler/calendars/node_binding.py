@@ -1,8 +1,8 @@
 """Which free stretches a reservation uses if the nodes of a pool differ.
 
-Reservations have fixed times here; the choice is only the group of nodes (see `scheduler.calendars.calendar`) and, for
-groups that end, the names. A bad choice could break a promise that could be kept, so a promise carries the names it
-was bound to; if those do not fit any more, all are chosen again.
+Reservations have fixed times here. What is chosen is the group of nodes (see `scheduler.calendars.calendar`) and, in
+groups that end, their names. A bad choice could break a promise that can be kept, so a promise carries the names that
+it was bound to; if those no longer fit, all are chosen again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _STEPS = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A reservation in its pool."""
+    """A reservation of nodes of one pool."""
 
     key: str
     nodes: int

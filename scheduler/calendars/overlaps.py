@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from scheduler.calendars.board import Spot
 from scheduler.calendars.calendar import Ints
 from scheduler.choices.displacement import Overlapping
 from scheduler.snapshot import PoolKey, Request
 
-Thing = TypeVar("Thing", bound=Hashable)
-
 
 class Overlaps:
     """Which reservations of lower rank overlap a period, lowest rank first."""
 
     def __init__(self, requests: Sequence[Request]) -> None:
-        self._pool_numbers = _numbered(pool for request in requests for pool in request.pools)
+        pools = dict.fromkeys(pool for request in requests for pool in request.pools)
+        self._pool_numbers = {pool: number for number, pool in enumerate(pools)}
         self._slices = [request.slice for request in requests]
         self._members = _by_slice(self._slices)
         self._pool: Ints = np.full(len(requests), -1, dtype=np.int64)
@@ -39,7 +36,7 @@ class Overlaps:
         """Those ranked after `i` whose holds in `pool` overlap [begin, end)."""
         begins, ends = self._times[0, i + 1 :], self._times[1, i + 1 :]
         there = self._pool[i + 1 :] == self._pool_numbers[pool]
-        found = _from_the_last(i + 1, there & (begins < end) & (ends > begin))
+        found = np.flatnonzero(there & (begins < end) & (ends > begin))[::-1] + i + 1
         return Overlapping(found, self._times[0, found], self._times[1, found])
 
     def of_slice(self, i: int, start: int, end: int) -> list[int]:
@@ -54,11 +51,3 @@ def _by_slice(slices: Sequence[str]) -> dict[str, list[int]]:
         if slice_:
             found.setdefault(slice_, []).append(i)
     return found
-
-
-def _numbered(things: Iterable[Thing]) -> dict[Thing, int]:
-    return {thing: number for number, thing in enumerate(dict.fromkeys(things))}
-
-
-def _from_the_last(offset: int, chosen: NDArray[np.bool_]) -> Ints:
-    return np.flatnonzero(chosen)[::-1] + offset

@@ -1,9 +1,8 @@
 """When each node of a pool is free, from its windows and leases.
 
 A request needs a node for one unbroken hold, so only a node's free stretches matter, and two stretches with the same
-end are interchangeable. Nodes without windows of their own all end "never", so they are plain numbers; a node that
-goes down at noon is until then one of those that end at noon, and after its window one of those that never
-end.
+end are interchangeable. The stretches of nodes without windows never end, so such nodes are only counted. A node that
+goes down at noon counts until then with those that end at noon, and after its window with those that never end.
 """
 
 from __future__ import annotations

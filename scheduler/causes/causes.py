@@ -2,10 +2,8 @@
 
 A change is the cause of a slip if the request would start no later than promised with that one change undone; if no
 single change suffices, a smallest set is named. The work is bounded by `budget` plans and by the caller's time
-(`has_time`, asked before each plan); a slip whose cause could not be proven within them says so. Apart from those
-plans the cost is linear in changes and slips.
-
-Held by tests/scheduler/causes/test_causes.py: every slip has a cause, and every cause called proven is true.
+(`has_time`, asked before each plan). Every slip gets a cause, and says whether it was proven within these bounds. Apart
+from those plans the cost is linear in changes and slips.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ Starts = Callable[[str], int | None]
 _TRIED_WHOLE = 2
 """Number of changes up to which single ones and pairs cover all sets."""
 _MOST_IN_PAIRS = 12
-"""Most changes among which pairs are tried; among more, sets are found by leaving out what is not needed."""
+"""Most changes among which pairs are tried; of more, those that are not needed are left out one by one."""
 _MOST_IN_ALL = 7
 """Most changes among which all larger sets are tried, smaller ones first, so that the result is minimal."""
 
@@ -48,7 +46,6 @@ class Moved:
 
 
 def always() -> bool:
-    """No time limit."""
     return True
 
 

@@ -8,17 +8,7 @@ from typing import TypeVar
 
 from scheduler.calendars.elastic import is_placeholder
 from scheduler.fairness.rank import Rank, mover, rank_key
-from scheduler.snapshot import (
-    FOREVER,
-    Change,
-    ChangeKind,
-    Lease,
-    Pool,
-    PoolKey,
-    Request,
-    Snapshot,
-    Window,
-)
+from scheduler.snapshot import FOREVER, Change, ChangeKind, Lease, Pool, PoolKey, Request, Snapshot, Window
 from schemas.status.gpr_status import Cause
 
 Key = TypeVar("Key", bound=Hashable)
@@ -235,15 +225,11 @@ def _undo_node(before: Snapshot, after: Snapshot, key: str) -> Snapshot:
     return replace(after, pools=_with(after.pools, found, replace(new, nodes=nodes, windows=windows)))
 
 
-def _undo_clock(before: Snapshot, after: Snapshot, _key: str) -> Snapshot:
-    return replace(after, now=before.now)
-
-
 _OF_ENTRIES = frozenset({ChangeKind.REQUEST, ChangeKind.LEASE})
 _UNDO: dict[ChangeKind, Callable[[Snapshot, Snapshot, str], Snapshot]] = {
     ChangeKind.POOL: _undo_pool,
     ChangeKind.NODE: _undo_node,
-    ChangeKind.CLOCK: _undo_clock,
+    ChangeKind.CLOCK: lambda before, after, _: replace(after, now=before.now),
 }
 
 

@@ -1,6 +1,6 @@
 """Which requests give way so that another gets its nodes: the lowest ranks, and as few as needed.
 
-Pure, on a copy of the relevant part of the calendar, so that no request is moved needlessly.
+Pure: it works on a copy of the relevant part of the calendar.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def who_gives_way(
 ) -> list[int]:
     """Numbers of those `others` that must go to free `nodes` on the whole section; all of them together suffice.
 
-    Lowest first, those that overlap a shortage go until there is none. Then the highest return first, if they are not
-    needed after all.
+    Those that overlap a shortage go, lowest first, until there is none. Then those that need not go after all return,
+    highest first.
     """
     firsts, lasts = section.place(others.begins), section.place(others.ends)
     gone, following = list[int](), 0

@@ -51,7 +51,9 @@ def usable_pools(
     """Candidates within what the request may hold: by its approval, or without one."""
     candidates = candidate_pools(spec, slice_, pools)
     if approved is not None:
-        return () if approved.nodes < spec.nodes else _within(spec, candidates, pools, approved.gpus)
+        if approved.nodes < spec.nodes:
+            return ()
+        return tuple(key for key in candidates if spec.nodes * pools[key].gpus_per_node <= approved.gpus)
     offered = {key: (key[0], pools[key]) for key in candidates}
     if approval_needs(spec, slice_, project, offered.values()):
         return ()
@@ -68,7 +70,7 @@ def approval_reasons(
 
 def largest_hold(spec: RequestSpec, slice_: SliceSpec, pools: Pools) -> ApprovalLimit:
     """What the request would hold in the pool with the largest nodes that it may use."""
-    held = [_gpus(spec, pools[key]) for key in candidate_pools(spec, slice_, pools)]
+    held = [spec.nodes * pools[key].gpus_per_node for key in candidate_pools(spec, slice_, pools)]
     gpus = max(held, default=spec.nodes * spec.gpus_per_node)
     return ApprovalLimit(gpus=min(gpus, MOST_GPUS), nodes=spec.nodes)
 
@@ -95,7 +97,8 @@ def limit_violations(
 def would_fit(spec: RequestSpec, slice_: SliceSpec, pools: Pools) -> str:
     """For a request that fits nowhere: what its clusters offer, one clause per kind of node."""
     clusters = _clusters(spec, slice_)
-    there = [pool for key, pool in pools.items() if key[0] in clusters and _shape_allowed(slice_, pool)]
+    shapes = slice_.limits.gpu_shapes
+    there = [p for k, p in pools.items() if k[0] in clusters and (not shapes or p.gpu_shape in shapes)]
     if not there:
         return f"no GPU nodes that the slice may use exist in {', '.join(clusters) or 'its clusters'}"
     there.sort(key=lambda pool: clusters.index(pool.key[0]))
@@ -118,21 +121,6 @@ def _is_such(spec: RequestSpec, clusters: tuple[str, ...], pool: Pool) -> bool:
 
 def _clusters(spec: RequestSpec, slice_: SliceSpec) -> tuple[str, ...]:
     return tuple(name for name in spec.clusters or slice_.clusters if name in slice_.clusters)
-
-
-def _shape_allowed(slice_: SliceSpec, pool: Pool) -> bool:
-    return not slice_.limits.gpu_shapes or pool.gpu_shape in slice_.limits.gpu_shapes
-
-
-def _within(
-    spec: RequestSpec, candidates: tuple[PoolKey, ...], pools: Pools, gpus: int
-) -> tuple[PoolKey, ...]:
-    return tuple(key for key in candidates if _gpus(spec, pools[key]) <= gpus)
-
-
-def _gpus(spec: RequestSpec, pool: Pool) -> int:
-    """All GPUs of whole nodes count."""
-    return spec.nodes * pool.gpus_per_node
 
 
 def _offer(pool: Pool) -> str:

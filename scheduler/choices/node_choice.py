@@ -1,7 +1,7 @@
 """Which nodes a request gets, when its start is decided. Until then only their number is promised.
 
-Held by tests/scheduler/choices/test_node_choice.py: if starts are decided in order of their holds' begins, and with
-the names bound by the plan, there are always enough nodes for the whole plan.
+If starts are decided in the order in which their holds begin, and with the names bound by the plan, there are always
+enough nodes for the whole plan.
 """
 
 from __future__ import annotations
@@ -32,11 +32,7 @@ def need(pool: Pool, request: Request, placement: Placement, now: int) -> Need:
 
 
 def choose_nodes(
-    pool: Pool,
-    leases: Iterable[Lease],
-    wanted: Need,
-    avoid: Collection[str] = (),
-    traits: TraitsOf = plain,
+    pool: Pool, leases: Iterable[Lease], wanted: Need, avoid: Collection[str] = (), traits: TraitsOf = plain
 ) -> tuple[str, ...] | None:
     """Names free for the whole hold, in the pool's order; None if there are too few.
 

@@ -1,10 +1,7 @@
 """Which of the pools that a request may use serve it, in which order, and which only after a long wait. Pure.
 
 A request may prefer the lowest price or the least sufficient memory; clusters marked burst come last, and only if no
-other pool gives a start in time. The promised pool stays available, so that a changed choice moves no request
-later.
-
-Held by tests/scheduler/choices/test_pool_choice.py.
+other pool gives a start in time. The promised pool stays available, so that a changed choice moves no request later.
 """
 
 from __future__ import annotations
@@ -24,7 +21,7 @@ Bursts = Mapping[str, Burst]
 
 @dataclass(frozen=True, slots=True)
 class Choosing:
-    """Inputs of a choice: the request's terms, waiting since, promise, and remaining duration."""
+    """Inputs of a choice: the request's terms, since when it waits, its promise, and its remaining duration."""
 
     spec: RequestSpec
     since: int
@@ -43,8 +40,7 @@ class Choice:
 def choice(asks: Choosing, usable: tuple[PoolKey, ...], pools: Pools, bursts: Bursts) -> Choice:
     """The pools among `usable` (see `scheduler.choices.fit`) that serve the request, in order of preference.
 
-    A burst cluster is held back until its wait is over; if nothing else fits or is asked for, it is used at once.
-    nothing to wait for.
+    A burst cluster is held back until its wait is over; if no other cluster fits, it is used at once.
     """
     own = tuple(key for key in usable if key[0] not in bursts)
     length = asks.spec.duration if asks.duration is None else asks.duration

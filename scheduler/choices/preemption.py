@@ -5,7 +5,7 @@ running leases of strictly lower bands: the fewest leases, and among those the o
 which is the most that can be lost. A lease that has not run long enough, or is about to end, stays. No waiting request
 starts later because of it: the nodes given to the one were held by the evicted ones.
 
-Pure. Held by tests/scheduler/choices/test_preemption.py:
+Pure. What always holds:
   * an evicted lease is of a strictly lower band, so that two requests never evict each other;
   * no promise moves later, and the preempting request gains at least what the terms demand;
   * no other choice of leases in that pool makes room with fewer of them, or at lower cost.
@@ -27,9 +27,9 @@ from scheduler.snapshot import FOREVER, Lease, Plan, Pool, PoolKey, Request, Sna
 MOST_LOOKED_AT = 500
 """Most waiting requests, from the highest rank, examined in one call."""
 MOST_TRIED = 20
-"""Most plans per call, since each choice is tested by planning with it …"""
+"""Most plans per call: each choice is tested by planning with it."""
 MOST_PLANNED = 50_000
-"""… and most requests planned in all of them; the rest waits for the next call."""
+"""Most requests planned in all plans of a call; the rest waits for the next call."""
 
 
 @dataclass(frozen=True, slots=True)

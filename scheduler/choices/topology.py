@@ -3,7 +3,7 @@
 A domain is a location: a block, a rack in it, an island of NVLink or InfiniBand. `Traits.domains` names a node's
 domains, the largest first; a node without them counts as alone.
 
-Held by tests/scheduler/choices/test_topology.py:
+What always holds:
   * as many nodes as asked for, whatever their domains;
   * no choice has fewer domains of the largest kind, and if one of these suffices, none has fewer of the next;
   * of choices with equally few domains, none has fewer faults if one domain of each kind suffices.

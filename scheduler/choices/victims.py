@@ -1,7 +1,7 @@
 """The leases to evict: those that leave enough room at the least cost. Pure.
 
-The fewest leases; among equally few those with the least lost, then those that began last. The choice is exact as
-long as the search takes at most `MOST_VISITS` steps; otherwise at worst it takes the largest first.
+The fewest leases go; among equally few those with the least lost, then those that began last. The choice is exact if
+the search ends within `MOST_VISITS` steps; otherwise it may take the largest leases first.
 Held by tests/scheduler/choices/test_preemption.py.
 """
 

@@ -12,7 +12,7 @@ p90 is noticed when p90 passes, any other when it happens. So the history is rep
 
 Until there are outcomes, plan and futures are used as they are, with the interval made a quarter wider.
 
-Held by tests/scheduler/estimates/test_calibration.py:
+What always holds:
   * whatever starts do, the published interval covers four in five of many;
   * p10 is never after p50 nor p50 after p90, and nothing is estimated before now.
 """

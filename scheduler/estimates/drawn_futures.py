@@ -10,7 +10,7 @@ Lifka, JSSPP 1995). On a trace, with true ends and arrivals, it comes within min
 Left out, because calibration on earlier starts corrects for it: individual node calendars, and displacement
 between requests. Pure.
 
-Held by tests/scheduler/estimates/test_drawn_futures.py:
+What always holds:
   * no request starts before it may, a pool never serves more than its nodes, and a slice never two requests at once;
   * if every request takes one node of one pool for all of its time, starts are those of the plan.
 """
@@ -26,7 +26,7 @@ from typing import NamedTuple
 from scheduler.snapshot import FOREVER, Lease, Pool, PoolKey, Snapshot
 
 DEEPEST = 50
-"""Waiting requests examined beyond those that start, at one instant: examining all changes little and costs most."""
+"""Most waiting requests examined at one instant beyond those that start: more would change little and cost most."""
 _NOBODY = -1
 _NOWHERE: PoolKey = ("", "")
 

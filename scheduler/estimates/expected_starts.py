@@ -13,7 +13,7 @@ so.
 
 Pure and deterministic: randomness is seeded by the instant and the number of the future.
 
-Held by tests/scheduler/estimates/test_expected_starts.py:
+What always holds:
   * if every request uses all of its time and none arrives, no request is expected after its plan;
   * no request is expected before now or before it may start, and p10 <= p50 <= p90.
 """

@@ -9,7 +9,7 @@ In one future a kind is represented by a run of its members in order of filing: 
 and starts are hard to predict because whole bursts end early (a block
 bootstrap: Künsch, Annals of Statistics 1989).
 
-Held by tests/scheduler/estimates/test_habits.py:
+What always holds:
   * a drawn share is never below what was used by now, nor above all of the time;
   * no running request is expected to have ended already.
 """

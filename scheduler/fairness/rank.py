@@ -3,15 +3,12 @@
 Effective priority first (the request's, raised by ageing within its band), then an admin's move, then the share that
 its slice had used when it took its place, then the order among equals (shorter service, if the project wants it),
 then the time of filing. The key breaks ties, so the order is total.
-
-Held by tests/scheduler/fairness/test_rank.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,28 +23,9 @@ BAND = 100
 """Width of a priority band: low 1-100, medium 101-200, high 201-300."""
 
 
-class Ranked(Protocol):
-    """Fields of a request that the rank reads; see `snapshot.Request` for their meaning."""
-
-    @property
-    def key(self) -> str: ...
-    @property
-    def priority(self) -> int: ...
-    @property
-    def boost(self) -> int: ...
-    @property
-    def move(self) -> int: ...
-    @property
-    def share(self) -> int: ...
-    @property
-    def service(self) -> int: ...
-    @property
-    def filed_at(self) -> int: ...
-
-
 @dataclass(frozen=True, slots=True)
 class RankInputs:
-    """The fields of a request that determine its rank."""
+    """The fields of a request that determine its rank; `snapshot.Request` explains each."""
 
     key: str
     priority: int
@@ -63,8 +41,7 @@ def service_of(gpus: int, duration: int) -> int:
     return round(gpus * duration / HOUR)
 
 
-def rank_key(request: Ranked) -> Rank:
-    """The place of a request."""
+def rank_key(request: Request | RankInputs) -> Rank:
     return (
         -(request.priority + request.boost),
         -request.move,
@@ -76,7 +53,6 @@ def rank_key(request: Ranked) -> Rank:
 
 
 def in_rank_order(requests: Iterable[Request]) -> list[Request]:
-    """First served first."""
     return sorted(requests, key=rank_key)
 
 

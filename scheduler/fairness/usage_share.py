@@ -4,8 +4,7 @@ A share is a whole number of steps, so that slices served about equally compare 
 rank decides. Its inputs are read once, when a request takes its place in the queue, and decay from then on like all
 use, so that requests filed at different times are comparable.
 
-Held by tests/scheduler/fairness/test_usage_share.py: use counts half after a half-life, however it is split; on a
-saturated fleet slices get what their weights say.
+Use counts half after a half-life, however it is split; on a saturated fleet slices get what their weights say.
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ class Demand:
 
     @property
     def gpu_hours(self) -> float:
-        """All its GPUs for its whole duration."""
         return self.gpus * self.duration / HOUR
 
 

@@ -3,7 +3,7 @@
 Nothing here moves a promise by itself: ageing and protection decide which request gives way, and a bound keeps
 later-filed requests of one band from pushing one too far.
 
-Held by tests/scheduler/fairness/test_wait_bounds.py:
+What always holds:
   * time alone, whatever it adds to a priority, delays no request;
   * within its band a protected promise gives way only to an admin's move; if its slice may not ask for the last
     priority of the band, protection alone raises it no higher, and equal bands still displace it;
@@ -22,7 +22,7 @@ from schemas.documents.scheduling import Ageing
 PROTECTED = -1
 """The share of a protected request: ahead of every share that a slice can have."""
 ROUNDS = 8
-"""Most plans made while more and more requests are protected; then all bounded ones are, for one last plan."""
+"""Most plans made, each with more requests protected than the last; then all bounded ones are, for one more plan."""
 
 
 def aged(priority: int, waited_s: int, ageing: Ageing) -> int:

@@ -1,10 +1,8 @@
 """A compiled engine for large queues: the same plans as the plain one, a hundred times faster.
 
-numba is only imported for a queue that is worth it: loading takes half a second, and compiling (once per machine) a
+numba is imported only for a queue that is worth it: loading takes half a second, and compiling (once per machine) a
 minute. A long-running process calls `warm` at an idle moment; `python -m scheduler.kernel` fills the cache of a
 machine or an image.
-
-Held by tests/scheduler/test_kernel.py: both engines give the same plan, and a small queue imports nothing.
 """
 
 from __future__ import annotations
@@ -19,12 +17,12 @@ from scheduler.snapshot import Plan, Snapshot
 PER_REQUEST_S, PER_POOL_S = 40e-6, 10e-6
 """Least time of the plain engine per request, and per pool that it may use (docs/benchmarks.md)."""
 PAYS_S = 0.01
-"""Once loaded, the compiled engine makes plans that would take the plain one longer than this: below, preparing its
-arrays costs as much as it saves."""
+"""Once loaded, the compiled engine makes plans that take the plain one longer than this. For shorter plans it would
+cost as much to prepare the arrays as it saves."""
 LOADING_S = 0.5
-"""If it is cached on disk, loading it pays for one plan that would take longer than this."""
+"""If it is cached on disk, it is loaded for a plan that takes the plain engine longer than this."""
 COMPILING_S = 75.0
-"""If it must be compiled first, the same: the plain engine would take even longer."""
+"""If it must be compiled first, it is compiled for a plan that takes the plain engine longer than this."""
 LONGEST = 1 << 40
 """Longest duration in seconds for which sums fit 64 bits."""
 

@@ -45,17 +45,15 @@ def planned(snapshot: Snapshot) -> Plan:
 
 
 def prepare(snapshot: Snapshot) -> Prepared:
-    """Convert the snapshot to arrays."""
     rows, fleet = rows_of(snapshot), fleet_of(snapshot)
     # Without promises no lower rank is placed yet, so what higher ranks leave is all that is left.
-    standing = any_promise(rows)
+    standing = bool((rows.table[:, PROMISED_POOL] != NO_PROMISE).any())
     world, promises = world_of(snapshot, rows, fleet, 2 if standing else 1)
     draw_lines(world.lines, 0, fleet.first, fleet.at, fleet.value)
     return Prepared(snapshot, rows, fleet, world, promises, _outcome(len(rows.keys)), standing)
 
 
 def place_all(prepared: Prepared) -> None:
-    """The three steps."""
     world, fleet, standing = prepared.world, prepared.fleet, prepared.standing
     if standing:
         _stand(prepared)
@@ -68,11 +66,6 @@ def place_all(prepared: Prepared) -> None:
         place(world, there, scratch, prepared.outcome, standing)
     if standing:
         compress(world)
-
-
-def any_promise(rows: Rows) -> bool:
-    """Whether the plan starts with promises."""
-    return bool((rows.table[:, PROMISED_POOL] != NO_PROMISE).any())
 
 
 def _stand(p: Prepared) -> None:

@@ -46,10 +46,6 @@ class Fleet:
     at: Ints
     value: Ints
 
-    def is_uniform(self, pool: int) -> bool:
-        """Whether all free time ends together."""
-        return bool(self.groups[pool] == 1)
-
     def group_lines(self, pool: int) -> dict[int, int]:
         """The line of each group of a pool with unequal nodes, by the group's end."""
         first = int(self.base[pool]) + 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,20 +18,10 @@ from scheduler.kernel.fleet import Fleet
 from scheduler.kernel.rows import Rows
 from scheduler.snapshot import Displaced, Placement, Window
 
+if TYPE_CHECKING:
+    from scheduler.kernel.pools import Shares
+
 Ints = NDArray[np.int64]
-
-
-class Shared(Protocol):
-    """The shares of requests, as in `scheduler.kernel.pools.Shares`."""
-
-    @property
-    def first(self) -> Ints: ...
-    @property
-    def count(self) -> Ints: ...
-    @property
-    def group(self) -> Ints: ...
-    @property
-    def nodes(self) -> Ints: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +32,7 @@ class Placed:
     fleet: Fleet
     pool: Ints
     start: Ints
-    shares: Shared
+    shares: Shares
     now: int
 
 
@@ -126,7 +116,7 @@ class Placements(Mapping[str, Placement]):
 
     def _bound_in(self, number: int) -> dict[str, tuple[str, ...]]:
         """Names of nodes with calendars of their own; assigned for a whole pool at once."""
-        if self.placed.fleet.is_uniform(number):
+        if self.placed.fleet.groups[number] == 1:  # all free time ends together
             return {}
         if number not in self._bound:
             held = [self._held(number, i) for i in np.flatnonzero(self.placed.pool == number).tolist()]

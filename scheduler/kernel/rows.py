@@ -61,11 +61,9 @@ class Names:
         self.fallbacks: list[Mapping[PoolKey, int]] = []
 
     def slice(self, request: Request) -> int:
-        """The number of its slice."""
         return self.slices.setdefault(request.slice, len(self.slices)) if request.slice else -1
 
     def list(self, request: Request) -> int:
-        """The number of the list of its pools."""
         pools = request.pools
         number = self.lists.setdefault(pools, len(self.lists))
         if len(self.ends) <= number + 1:
@@ -78,7 +76,6 @@ class Names:
         return NO_PROMISE if request.promise is None else self.pools[request.promise.pool]
 
     def fallback(self, request: Request) -> int:
-        """The number of its fallbacks."""
         if not request.fallback:
             return -1
         self.fallbacks.append(request.fallback)
@@ -121,7 +118,6 @@ def rows_of(snapshot: Snapshot) -> Rows:
 
 
 def forget_rows() -> None:
-    """Forget the cached rows."""
     with _lock:
         _memory.clear()
 
@@ -141,7 +137,7 @@ def _table(pools: tuple[PoolKey, ...], requests: list[Request]) -> tuple[Names, 
 
 
 def _outgrown(names: Names, requests: int) -> bool:
-    """Whether most of the cached names are not used any more."""
+    """Whether most of the cached names are no longer used."""
     return max(len(names.slices), len(names.lists), len(names.fallbacks)) > 2 * requests + 1000
 
 

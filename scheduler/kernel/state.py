@@ -242,11 +242,6 @@ def write_shares(shares: Shares, i: int, found: Iterable[tuple[int, int]]) -> No
     shares.count[i] = count
 
 
-def spots_of(size: int) -> Spots:
-    """No request placed."""
-    return Spots(np.full(size, -1, dtype=np.int64), np.zeros(size, dtype=np.int64))
-
-
 def world_of(snapshot: Snapshot, rows: Rows, fleet: Fleet, sides: int) -> tuple[World, Promises]:
     """The whole world, with lines still to be drawn."""
     asked, marks = asked_of(rows, fleet, snapshot)
@@ -259,7 +254,7 @@ def world_of(snapshot: Snapshot, rows: Rows, fleet: Fleet, sides: int) -> tuple[
         asked,
         slices_of(rows, snapshot.leases.values(), snapshot.now, sides),
         shown_of(marks, len(fleet.keys), sides, snapshot.now),
-        spots_of(asked.nodes.size),
+        Spots(np.full(asked.nodes.size, -1, dtype=np.int64), np.zeros(asked.nodes.size, dtype=np.int64)),
         shares,
         wanted_of(rows, fleet, standing, shares, snapshot.now),
         empty_shares(np.zeros(asked.nodes.size + 1, dtype=np.int64)),

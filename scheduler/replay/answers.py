@@ -6,13 +6,12 @@ import csv
 import io
 
 from scheduler.replay.record import Record, Run
-from scheduler.snapshot import PoolKey
 
 COLUMNS = ("id", "submit", "first_estimate", "start", "end", "pool", "causes")
 
 
 def requests_csv(run: Run) -> str:
-    """One line per request in the order of the trace; fields are empty if it did not get that far.
+    """One line per request in the order of the trace; what it did not reach is empty.
 
     `causes` are the reasons of its slips, each once, in order of appearance, joined by `|`.
     """
@@ -30,10 +29,6 @@ def _line(record: Record) -> tuple[str | int | None, ...]:
         record.first_estimate,
         record.start,
         record.end,
-        None if record.pool is None else _name(record.pool),
+        None if record.pool is None else "/".join(filter(None, record.pool)),
         "|".join(record.causes),
     )
-
-
-def _name(pool: PoolKey) -> str:
-    return "/".join(part for part in pool if part)

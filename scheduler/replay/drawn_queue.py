@@ -50,14 +50,13 @@ class State:
         return Placement(self.requests[i].key, self.pools[spot], start, start + duration)
 
     def less(self, out: Sequence[int]) -> State:
-        """Without the requests of these numbers, in order."""
+        """Without the requests of these numbers, which rise."""
         requests = list(self.requests)
         for i in reversed(out):
             del requests[i]
         return replace(self, requests=requests, table=np.delete(self.table, out, axis=1))
 
     def all(self) -> dict[str, Request]:
-        """Everybody."""
         return {request.key: self.request(i) for i, request in enumerate(self.requests)}
 
 

@@ -38,16 +38,12 @@ class Failures:
         """The node that fails at `next_at`; None if it is already out. Draws the next instant."""
         struck = self._chance.choice(self._nodes)
         self._draw()
-        if struck in self._out:
-            return None
-        return struck
+        return None if struck in self._out else struck
 
     def out(self, pool: PoolKey, node: str) -> None:
-        """The node is out and cannot fail."""
         self._out.add((pool, node))
 
     def mend(self, pool: PoolKey, node: str) -> None:
-        """The node may fail again."""
         self._out.discard((pool, node))
 
     def _draw(self) -> None:

@@ -43,11 +43,6 @@ class Watcher(Protocol):
 class Unwatched:
     """No watcher."""
 
-    def estimated(self, moment: Moment, request: Request, start: int) -> None:
-        """Says nothing."""
-
-    def started(self, now: int, request: Request, lease: Lease) -> None:
-        """Says nothing."""
-
-    def ended(self, now: int, request: Request, lease: Lease) -> None:
-        """Says nothing."""
+    def estimated(self, moment: Moment, request: Request, start: int) -> None: ...
+    def started(self, now: int, request: Request, lease: Lease) -> None: ...
+    def ended(self, now: int, request: Request, lease: Lease) -> None: ...

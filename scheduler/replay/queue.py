@@ -101,7 +101,7 @@ class Waiting(Protocol):
 
 
 class Queue:
-    """Any requests on any pools. A plan costs the planner's time, plus O(requests)."""
+    """Any requests on any pools, as `Waiting`. A plan costs the planner's time, plus O(requests)."""
 
     def __init__(self, pools: Mapping[PoolKey, Pool]) -> None:
         self.requests: dict[str, Request] = {}
@@ -109,19 +109,15 @@ class Queue:
         self._named = set[str]()
 
     def file(self, request: Request) -> None:
-        """As `Waiting`."""
         self.requests[request.key] = replace(request, promise=None)
 
     def change(self, request: Request) -> None:
-        """As `Waiting`."""
         self.requests[request.key] = request
 
     def leave(self, key: str) -> Request:
-        """As `Waiting`."""
         return self.requests.pop(key)
 
     def plan(self, now: int, fleet: Fleet, engine: Engine, roomier: bool) -> Planned:  # noqa: ARG002
-        """As `Waiting`."""
         world, found = engine(Snapshot(now, fleet.pools, dict(fleet.leases), dict(self.requests)))
         self._named.clear()
         moves = tuple(moves_of(world, found))
@@ -141,15 +137,12 @@ class Queue:
         )
 
     def causes(self, since: Since, planned: Planned, trials: int) -> Sequence[Why]:
-        """As `Waiting`."""
         return causes_of(since, planned, trials)
 
     def next_begin(self) -> int:
-        """As `Waiting`."""
         return min((at for at, _ in self._begins()), default=FOREVER)
 
     def due(self, now: int) -> Sequence[str]:
-        """As `Waiting`."""
         found = [key for at, key in sorted(self._begins()) if at <= now]
         self._named.update(found)
         return found

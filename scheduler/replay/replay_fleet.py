@@ -6,7 +6,7 @@ elastic pools.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import islice
 
@@ -31,9 +31,8 @@ class Fleet:
         self._free = {key: dict.fromkeys(existing(pool)) for key, pool in pools.items()}
         self._out: dict[PoolKey, set[str]] = {key: set() for key in pools}
         self._returning: dict[PoolKey, tuple[Ints, Ints]] = {}
-        self._differing = {
-            key for key, pool in pools.items() if pool.windows
-        }  # free now may not be free for long
+        # Where nodes have windows: one that is free now may not be free for long.
+        self._differing = {key for key, pool in pools.items() if pool.windows}
         for lease in running.values():
             for name in lease.nodes:
                 del self._free[lease.pool][name]
@@ -108,7 +107,8 @@ class Fleet:
         """Its nodes are clean: remove the lease."""
         lease = self.leases.pop(key)
         self._return(lease, -1)
-        self._come_free(lease.pool, lease.nodes)
+        out = self._out[lease.pool]
+        self._free[lease.pool].update((name, None) for name in lease.nodes if name not in out)
         return lease
 
     def fail(self, pool: PoolKey, node: str) -> Lease | None:
@@ -140,8 +140,3 @@ class Fleet:
         nodes = tuple(spare if name == node else name for name in lease.nodes)
         self.leases[key] = replace(lease, nodes=nodes)
         return self.leases[key]
-
-    def _come_free(self, pool: PoolKey, nodes: Iterable[str]) -> None:
-        for name in nodes:
-            if name not in self._out[pool]:
-                self._free[pool][name] = None

@@ -38,26 +38,16 @@ class Bare:
     """Priority, then time of filing, then the order of the file: the same for any two planners."""
 
     def filed(self, request: Request, world: Snapshot) -> Request:  # noqa: ARG002 - the port's
-        """Unchanged."""
         return request
 
     def aged(self, now: int, waiting: Mapping[str, Request]) -> Iterable[Request]:  # noqa: ARG002
-        """No request."""
         return ()
 
-    def displaced(
-        self,
-        gave_way: Iterable[str],  # noqa: ARG002
-        waiting: Mapping[str, Request],  # noqa: ARG002
-    ) -> Iterable[Request]:
-        """No request."""
+    def displaced(self, gave_way: Iterable[str], waiting: Mapping[str, Request]) -> Iterable[Request]:  # noqa: ARG002
         return ()
 
-    def started(self, request: Request, lease: Lease) -> None:
-        """Counts nothing."""
-
-    def ended(self, lease: Lease) -> None:
-        """Counts nothing."""
+    def started(self, request: Request, lease: Lease) -> None: ...
+    def ended(self, lease: Lease) -> None: ...
 
 
 class ByPolicy:
@@ -153,9 +143,7 @@ class Books:
         self._weights = weights
         self._used: dict[str, tuple[float, int]] = {}  # GPU-hours, and as of when
         self._waiting: dict[str, dict[str, float]] = {}  # GPU-hours of each request, by slice
-        self._places: dict[
-            str, tuple[float, float]
-        ] = {}  # used by the slice and asked for before, when it was filed
+        self._places: dict[str, tuple[float, float]] = {}  # the slice's use and earlier wishes at filing
 
     def filed(self, slice_: str, asked: Demand, held: Iterable[tuple[Lease, int]], now: int) -> None:
         """It takes its place behind the waiting requests of its slice."""

@@ -38,17 +38,7 @@ from scheduler.replay.drawn_queue import (
 from scheduler.replay.queue import Engine, Planned, Since, Why, causes_of
 from scheduler.replay.replanning import NOWHERE
 from scheduler.replay.replay_fleet import Fleet
-from scheduler.snapshot import (
-    FOREVER,
-    Change,
-    ChangeKind,
-    Plan,
-    Pool,
-    PoolKey,
-    Refusal,
-    Request,
-    Snapshot,
-)
+from scheduler.snapshot import FOREVER, Change, ChangeKind, Plan, Pool, PoolKey, Refusal, Request, Snapshot
 
 Ints = NDArray[np.int64]
 Made = Callable[[], tuple[Snapshot, Plan]]
@@ -68,7 +58,7 @@ class _Last:
 
 
 class Resident:
-    """Waiting requests, by rank."""
+    """Waiting requests by rank, as `scheduler.replay.queue.Waiting`."""
 
     def __init__(self, pools: Mapping[PoolKey, Pool]) -> None:
         self._pools = tuple(pools)
@@ -91,7 +81,6 @@ class Resident:
         return self._room[:, : len(self._filed)]
 
     def file(self, request: Request) -> None:
-        """See `scheduler.replay.queue.Waiting`, like all that follows."""
         self._insert(replace(request, promise=None))
 
     def change(self, request: Request) -> None:
@@ -164,7 +153,7 @@ class Resident:
 
         def starts(undone: Sequence[Change]) -> Starts:
             found = without(undone)
-            return _no_start if found is None else partial(self._start_in, *found)
+            return (lambda _: None) if found is None else partial(self._start_in, *found)
 
         was, spots, now = last.before.table[START], self._table[SPOT], self._table[START]
         moved = (
@@ -306,11 +295,6 @@ class _Requests(Mapping[str, Request]):
 
     def __len__(self) -> int:
         return len(self._queue._filed)
-
-
-def _no_start(key: str) -> int | None:  # noqa: ARG001
-    """No start."""
-    return None
 
 
 def _is_arrival(change: Change, since: Since) -> bool:

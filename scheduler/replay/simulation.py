@@ -3,7 +3,7 @@
 Promises that are due become leases, and leases end when their requests give them back, at their strict end at the
 latest. Nothing happens in between, so a year costs only its events.
 
-Held by tests/scheduler/replay/test_simulation.py:
+What always holds:
   * a node serves at most one request at any instant, and so does a slice;
   * with strict durations and no later request of higher rank, every start is the first estimate;
   * additional plans at instants without events change nothing.
@@ -257,20 +257,16 @@ class Simulation:
         if hit is not None and hit.key in self._running:
             self._since.leases.setdefault(hit.key, hit)
             if self._fleet.replace_node(hit.key, node) is not None:
-                change = Change(ChangeKind.LEASE, hit.key, Cause.NODE_REPLACED, name)
-                self._since.changes.append(change)
+                self._since.changes.append(Change(ChangeKind.LEASE, hit.key, Cause.NODE_REPLACED, name))
             else:
-                self._requeue(hit.key)
-
-    def _requeue(self, key: str) -> None:
-        """It loses its nodes now and waits for the rest of its time."""
-        self._file(self._freed(key), Cause.REQUEUED)
+                self._file(self._freed(hit.key), Cause.REQUEUED)
 
     def _come_back(self, key: str) -> None:
-        """The same for a preempted request: no waiting request gives way to it."""
+        """A preempted request waits for the rest of its time; no waiting request gives way to it."""
         self._file(replace(self._freed(key), may_displace=False), Cause.REQUEUED)
 
     def _freed(self, key: str) -> Request:
+        """It loses its nodes; returns the request for the rest of its time."""
         self._since.leases.setdefault(key, self._fleet.leases[key])
         request, lease = self._stop(key)
         self._records.requeued(key)

@@ -53,20 +53,16 @@ def from_rows(rows: Sequence[Row], sizes: Mapping[str, int]) -> Trace:
     snapshot = as_snapshot(rows, dict(sizes), begin)
     keys = [*snapshot.requests, *snapshot.leases]
     by_key = dict(zip(keys, sorted(rows, key=lambda row: row.running), strict=True))
-    arrivals = [_arrival(request, by_key[key]) for key, request in snapshot.requests.items()]
+    asked = [(request, by_key[key]) for key, request in snapshot.requests.items()]
     return Trace(
         begin=begin,
         pools=snapshot.pools,
-        arrivals=tuple(arrivals),
+        arrivals=tuple(Arrival(request, _used(row), row.id) for request, row in asked),
         running=snapshot.leases,
         actual={key: _used(by_key[key]) for key in snapshot.leases},
         names={key: by_key[key].id for key in snapshot.leases},
         order=tuple(sorted(keys)),
     )
-
-
-def _arrival(request: Request, row: Row) -> Arrival:
-    return Arrival(request, _used(row), row.id)
 
 
 def _used(row: Row) -> int:
