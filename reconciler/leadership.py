@@ -265,10 +265,9 @@ class Leading:
             return
         if self._settings.trust.level != "none":
             raise UserError(
-                "there is no status branch, so it is unknown how far main was judged: the person who "
-                "deleted it could have "
-                "changed main too; review main, then run `egs-reconciler adopt` once with the controller's "
-                "options",
+                "there is no status branch, so it is unknown how far main was judged: the person who deleted it "
+                "could have changed main too; review main, then run `egs-reconciler adopt` once with the "
+                "controller's options",
                 "NotAdopted",
             )
         self._desired.update(main)

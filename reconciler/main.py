@@ -248,9 +248,8 @@ def _each(repo: Sequence[str], given: Given) -> dict[str, Settings]:
     addresses = named(repo)
     if len(addresses) > 1 and (given.project or given.forge.forge_repository):
         raise UserError(
-            "--project and --forge-repository are for a single repository; with several, each one's name "
-            "is its project, and "
-            "its address has its name on the forge",
+            "--project and --forge-repository are for a single repository; with several, each one's name is its "
+            "project, and its address has its name on the forge",
             "WrongUse",
         )
     if len(addresses) > 1:

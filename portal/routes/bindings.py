@@ -24,7 +24,8 @@ from portal.vendor.binding_models import (
 from portal.views.view import View
 from portal.writes.replayed_answers import Named
 from portal.writes.write_request import Changes, Landed, Tree, WriteRequest
-from portal.writes.yaml_files import fields_of, new_document, standing, with_changes
+from portal.writes.yaml_files import fields_of, standing, with_changes
+from reconciler.documents.yaml_edit import new_document
 from schemas.documents.binding import GPRTemplateBinding
 from schemas.rules.view import binding_path
 

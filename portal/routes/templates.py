@@ -26,7 +26,8 @@ from portal.vendor.template_models import (
 from portal.views.view import View
 from portal.writes.replayed_answers import Named
 from portal.writes.write_request import Changes, Landed, Tree, WriteRequest
-from portal.writes.yaml_files import fields_of, new_document, standing, with_changes
+from portal.writes.yaml_files import fields_of, standing, with_changes
+from reconciler.documents.yaml_edit import new_document
 from schemas.documents.gpr import GPRTemplate
 from schemas.documents.gpr import Wish as Fields
 from schemas.rules.view import template_path

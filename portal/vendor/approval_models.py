@@ -22,12 +22,11 @@ from portal.vendor.gpr_models import Span
 from portal.views.view import View
 from portal.writes.write_request import Changes, Tree
 from reconciler.changes.approve import COUNTS_FOR, approval_spec, bound, check_needed
+from reconciler.documents.yaml_edit import new_document
 from reconciler.model.statuses import live
 from reconciler.sources.command_errors import NotAllowed
-from schemas.documents.base import API_VERSION
 from schemas.documents.gpr import RequestSpec
 from schemas.reading.units import format_duration, format_instant, parse_instant
-from schemas.reading.yaml_text import dump
 from schemas.rules.view import gpr_path
 from schemas.status.gpr_status import HOLDING, TERMINAL, Phase
 
@@ -133,8 +132,7 @@ def decided(view: View, tree: Tree, key: str, word: Decision, caller: Caller, no
     if word.decision == "approve":
         _check_not_own(view, tree, key, caller)
     handle = caller.actor.handle
-    head = {"apiVersion": API_VERSION, "kind": "Approval", "metadata": {"name": handle}}
-    return {f"approvals/{key}/{handle}.yaml": dump({**head, "spec": content}).encode()}
+    return {f"approvals/{key}/{handle}.yaml": new_document("Approval", handle, content)}
 
 
 def _said(word: Decision) -> commands.Decision:

@@ -15,11 +15,11 @@ from portal.http.durations import checked_duration
 from portal.http.errors import bad_parameters
 from portal.http.names import nearest
 from portal.vendor.gpr_models import GprAsk, GprEdit, Model, Terms
+from reconciler.documents.yaml_edit import new_document
 from reconciler.queries.quotes import shape_field
 from schemas.documents.gpr import MAX_PRIORITY
 from schemas.documents.identity import NONCE
 from schemas.reading.units import format_duration, format_instant, memory_gb, parse_instant
-from schemas.reading.yaml_text import dump
 
 Path = tuple[str, ...]
 """Path of a field below `spec`."""
@@ -191,6 +191,4 @@ def file_name(ask: GprAsk, nonce: str) -> str:
 
 def gpr_file(slice_: str, name: str, nonce: str, spec: Mapping[str, Any]) -> bytes:
     """The file of a new request; `schemas.documents.identity.uid_of` derives its id from its name and `nonce`."""
-    metadata = {"name": name, "labels": {NONCE: nonce}}
-    head = {"apiVersion": "egs.dev/v1alpha1", "kind": "GPR", "metadata": metadata}
-    return dump({**head, "spec": {"slice": slice_, **spec}}).encode()
+    return new_document("GPR", name, {"slice": slice_, **spec}, {NONCE: nonce})

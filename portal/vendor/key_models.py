@@ -19,7 +19,7 @@ from portal.http.errors import ApiError, bad_parameters, forbidden
 from portal.http.names import checked_name, is_address, listed
 from portal.identity.callers import Caller
 from portal.views.view import View
-from portal.writes.yaml_files import new_document
+from reconciler.documents.yaml_edit import new_document
 from schemas.documents.apikey import ApiKeySpec, Role, digest_of
 from schemas.reading.units import format_instant
 

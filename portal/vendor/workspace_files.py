@@ -15,9 +15,9 @@ from portal.identity.callers import Caller
 from portal.vendor.workspace_models import WorkspaceEdit, WorkspaceWish
 from portal.views.view import View
 from portal.writes.write_request import Changes, Tree
-from portal.writes.yaml_files import new_document, standing
+from portal.writes.yaml_files import standing
 from reconciler.changes.yaml_list import with_item, without_item
-from reconciler.documents.yaml_edit import with_field
+from reconciler.documents.yaml_edit import new_document, with_field
 from reconciler.model.facts import Wanted
 from reconciler.model.statuses import live
 from schemas.documents.apikey import ApiKey

@@ -23,7 +23,8 @@ from portal.vendor.gpr_models import ForecastData, Terms, TextLine
 from portal.views.queues import plan_of
 from portal.views.view import View
 from portal.writes.gpr_changes import check_names, with_template
-from reconciler.queries.quotes import QuoteContext, gpr_text, likely_starts
+from reconciler.documents.yaml_edit import new_document
+from reconciler.queries.quotes import QuoteContext, likely_starts
 from reconciler.queries.quotes import quote_json as command_row
 from scheduler.choices.fit import limit_violations, would_fit
 from scheduler.quote import Quote
@@ -113,7 +114,7 @@ def wished(view: View, slice_: str, fields: Mapping[str, Any]) -> RequestSpec:
 
 def _wrong(slice_: str, fields: dict[str, Any]) -> str:
     """The same messages as for a file with these fields."""
-    found = read_document(gpr_path(slice_, "wish"), gpr_text(slice_, "wish", fields))
+    found = read_document(gpr_path(slice_, "wish"), new_document("GPR", "wish", {"slice": slice_, **fields}))
     problems = found if isinstance(found, tuple) else ()
     return (
         "; ".join(f"{problem.message}; {problem.fix}" for problem in problems[:5])

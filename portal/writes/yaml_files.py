@@ -1,8 +1,7 @@
-"""New documents, and edits of existing ones that change only what differs. Pure."""
+"""Edits of existing documents that change only what differs. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -10,18 +9,11 @@ from pydantic import BaseModel
 from portal.http.errors import conflict
 from portal.writes.write_request import Tree
 from reconciler.documents.yaml_edit import Field, with_field
-from schemas.documents.base import API_VERSION, Document
+from schemas.documents.base import Document
 from schemas.reading.reader import read_document
-from schemas.reading.yaml_text import dump
 from schemas.rules.problems import Problem
 
 Kind = TypeVar("Kind", bound=Document)
-
-
-def new_document(kind: str, name: str, spec: Mapping[str, Any]) -> bytes:
-    """The file of a document with these fields; None values are left out."""
-    given = {field: value for field, value in spec.items() if value is not None}
-    return dump({"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": given}).encode()
 
 
 def fields_of(model: BaseModel) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from scheduler.replay.record import Record
 from scheduler.replay.simulation import Rules, Simulation
 from scheduler.replay.trace import Trace
-from scheduler.snapshot import Pool, PoolKey
+from scheduler.snapshot import PoolKey
 
 MOST_REPLAYED = 2000
 """The newest requests are replayed, at most this many: one such replay takes seconds."""
@@ -75,16 +75,12 @@ def fewest(enough: Callable[[int], bool], most: int) -> int | None:
 
 
 def _replayed(trace: Trace, key: PoolKey, nodes: int) -> tuple[Record, ...]:
-    pools = {**trace.pools, key: _with_nodes(trace.pools[key], nodes)}
+    pool, more = trace.pools[key], [f"~{number}" for number in range(nodes)]
+    pools = {**trace.pools, key: replace(pool, nodes=(*pool.nodes, *more))}
     simulation = Simulation(replace(trace, pools=pools), rules=Rules(trial_work=0))
     for _ in simulation.instants():
         pass
     return simulation.result().records
-
-
-def _with_nodes(pool: Pool, nodes: int) -> Pool:
-    more = tuple(f"~{number}" for number in range(nodes))
-    return replace(pool, nodes=(*pool.nodes, *more))
 
 
 def p90(records: Iterable[Record], keys: frozenset[str]) -> int | None:

@@ -105,15 +105,12 @@ def with_ended(
         return before.insights, before.ended
     found = [(status, _ended(status, wanted, at)) for status in over]
     day = f"{at:%Y-%m-%d}"
-    rows = (*_rows(before.ended, day), *(ended.row() for _, ended in found))[-MOST_ROWS:]
+    known = before.ended[day].rows if day in before.ended else ()
+    rows = (*known, *(ended.row() for _, ended in found))[-MOST_ROWS:]
     oldest = f"{at - timedelta(days=KEPT_DAYS):%Y-%m-%d}"
     kept = {name: record for name, record in before.ended.items() if name > oldest}
     kept[day] = EndedRecord(metadata=Metadata(name=day), rows=rows)
     return _rolled(before.insights or EMPTY, found, wanted, at), kept
-
-
-def _rows(ended: Mapping[str, EndedRecord], day: str) -> tuple[str, ...]:
-    return ended[day].rows if day in ended else ()
 
 
 def _ended(status: GPRStatus, wanted: Wanted, at: datetime) -> Ended:

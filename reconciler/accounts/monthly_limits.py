@@ -41,13 +41,10 @@ _MAY_TAKE = "its slice may take"
 
 
 def bounded_slices(wanted: Wanted) -> frozenset[str]:
-    """Slices whose requests are let in one after the other."""
-    return frozenset(name for name, slice_ in wanted.slices.items() if is_bounded(slice_))
-
-
-def is_bounded(slice_: SliceSpec) -> bool:
-    """True if its monthly hours, or its queued requests, are limited."""
-    return slice_.limits.max_waiting is not None or bool(hour_bounds(slice_))
+    """Slices whose monthly hours, or queued requests, are limited: theirs are let in one after the other."""
+    return frozenset(
+        n for n, s in wanted.slices.items() if s.limits.max_waiting is not None or hour_bounds(s)
+    )
 
 
 def unbounded_outcome(key: str, status: GPRStatus, context: Context) -> RequestOutcome:

@@ -115,7 +115,9 @@ def _consents(
 ) -> Iterator[Consent]:
     """Pairs before single approvals where the project has a second threshold: pairs allow more."""
     above = wanted.project.approval.two_admins_above
-    limits = {decision.id: decision.limit or _as_asked(spec, wanted) for decision in decisions}
+    # An approval without limits of its own covers whatever the content asks for.
+    slice_ = wanted.slices[spec.slice]
+    limits = {d.id: d.limit or largest_hold(spec, slice_, wanted.pools) for d in decisions}
     if above is None:
         yield from (Consent((decision,), limits[decision.id]) for decision in decisions)
         return
@@ -130,11 +132,6 @@ def _consents(
 
 def _least(one: ApprovalLimit, other: ApprovalLimit) -> ApprovalLimit:
     return ApprovalLimit(gpus=min(one.gpus, other.gpus), nodes=min(one.nodes, other.nodes))
-
-
-def _as_asked(spec: RequestSpec, wanted: Wanted) -> ApprovalLimit:
-    """The limit of an approval without limits of its own: whatever the content asks for."""
-    return largest_hold(spec, wanted.slices[spec.slice], wanted.pools)
 
 
 def _is_enough(limit: ApprovalLimit, spec: RequestSpec, wanted: Wanted) -> bool:
@@ -206,13 +203,11 @@ def _other_digest(status: GPRStatus, decisions: tuple[ApprovalDecision, ...]) ->
 def _too_little(decisions: tuple[ApprovalDecision, ...]) -> tuple[str, ...]:
     if not decisions:
         return ()
-    one = len(decisions) == 1
-    return (
-        f"the approval of {_names(decisions)} is not enough: its limit is below what is asked for, or the "
-        "request needs a second approval"
-        if one
-        else f"the approvals of {_names(decisions)} are not enough: their limits are below what is asked for",
-    )
+    names = _names(decisions)
+    if len(decisions) > 1:
+        return (f"the approvals of {names} are not enough: their limits are below what is asked for",)
+    why = "its limit is below what is asked for, or the request needs a second approval"
+    return (f"the approval of {names} is not enough: {why}",)
 
 
 def _why_not(key: str, status: GPRStatus, context: Context) -> Cause:

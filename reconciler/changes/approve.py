@@ -15,6 +15,7 @@ from egs.commands.output import counted, note
 from reconciler.approvals.who_approved import LONGEST
 from reconciler.changes.change import Change
 from reconciler.changes.publish import report, submit
+from reconciler.documents.yaml_edit import new_document
 from reconciler.queries.arguments import lasting, time
 from reconciler.queries.quotes import slice_of
 from reconciler.queries.state import State, as_filed, clock, split
@@ -31,7 +32,6 @@ from schemas.documents.gpr import RequestSpec
 from schemas.errors import Fault
 from schemas.reading.reader import read_document
 from schemas.reading.units import format_duration, format_instant
-from schemas.reading.yaml_text import dump
 from schemas.rules.fit import free_priority
 from schemas.status.gpr_status import HOLDING, TERMINAL, Phase
 
@@ -71,9 +71,8 @@ def decide(repo: str | None, key: str, options: Decision, author: str | None, no
             spec = _judged(source, state, base, (key, options))
             if options.decision == "approve":
                 check_needed(state, key, spec, options)
-            head = {"apiVersion": "egs.dev/v1alpha1", "kind": "Approval", "metadata": {"name": handle}}
             path = f"approvals/{slice_}/{name}/{handle}.yaml"
-            text = signer.signed(path, {**head, "spec": approval_spec(state, key, spec, options, end)}, state)
+            text = signer.signed(path, handle, approval_spec(state, key, spec, options, end), state)
             return Change({path: text}, f"{options.decision.capitalize()} {key}")
 
         done = submit(source, at, who, build)
@@ -101,15 +100,15 @@ class _Signer:
         self.key = key
         self._made: tuple[bytes, str] | None = None
 
-    def signed(self, path: str, content: dict[str, Any], state: State) -> bytes:
-        text = dump(content).encode()
+    def signed(self, path: str, handle: str, spec: dict[str, Any], state: State) -> bytes:
+        text = new_document("Approval", handle, spec)
         approval = read_document(path, text)
         if self.key is None or not isinstance(approval, Approval):
             return text  # an unreadable file is refused with its reasons when it is submitted
         message = statement(state.wanted.project_name, approval)
         if self._made is None or self._made[0] != message:
             self._made = (message, sign_as_person(self.key, NAMESPACE, message))
-        return dump({**content, "spec": {**content["spec"], "signature": self._made[1]}}).encode()
+        return new_document("Approval", handle, {**spec, "signature": self._made[1]})
 
     def doubt(self, handle: str, state: State) -> str:
         """Why the approval may not count, as far as the manifests show; empty if it should count."""
@@ -131,19 +130,13 @@ def _admin(state: State, handle: str | None, who: Person | None) -> str:
     if handle is None and who is not None:
         mail = who.email.lower()
         handle = next((admin.handle for admin in admins if admin.email.lower() == mail), None)
-        if handle is None:
-            raise NotAllowed(
-                f"{who.email} is not an admin of the project; the admins are {_names(state)}", "NotAnAdmin"
-            )
-    if handle not in {admin.handle for admin in admins}:
+    names = [admin.handle for admin in admins]
+    if handle not in names:
+        shown = who.email if handle is None and who is not None else handle
         raise NotAllowed(
-            f"{handle} is not an admin of the project; the admins are {_names(state)}", "NotAnAdmin"
+            f"{shown} is not an admin of the project; the admins are {', '.join(names)}", "NotAnAdmin"
         )
     return str(handle)
-
-
-def _names(state: State) -> str:
-    return ", ".join(admin.handle for admin in state.wanted.project.admins)
 
 
 def _judged(source: Source, state: State, base: str, about: tuple[str, Decision]) -> RequestSpec:
@@ -177,9 +170,8 @@ def check_needed(state: State, key: str, spec: RequestSpec, options: Decision) -
     if options.rule == "extension":
         if spec.extend <= free:
             raise NotAllowed(
-                f"{key} asks for {format_duration(spec.extend)} of extension, and up to "
-                f"{format_duration(free)} needs no "
-                "approval; nothing is written"
+                f"{key} asks for {format_duration(spec.extend)} of extension, and up to {format_duration(free)} "
+                "needs no approval; nothing is written"
             )
     elif status.approval is None:
         raise NotAllowed(f"{key} needs no approval as it reads now; nothing is written")

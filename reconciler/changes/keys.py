@@ -16,15 +16,13 @@ from reconciler.changes.change import Change, Means
 from reconciler.changes.publish import aimed, publish
 from reconciler.changes.reinstate import file_versions
 from reconciler.changes.requests import check_typed
-from reconciler.documents.yaml_edit import with_field
+from reconciler.documents.yaml_edit import new_document, with_field
 from reconciler.queries.arguments import lasting
-from reconciler.queries.state import State, clock, is_name, read_state
-from reconciler.sources.command_errors import NotAllowed, NotFound, WrongUse
+from reconciler.queries.state import State, bad_name, clock, is_name, read_state
+from reconciler.sources.command_errors import NotAllowed, NotFound
 from reconciler.sources.open_source import opened
 from schemas.documents.apikey import ApiKeySpec, Role, digest_of
-from schemas.documents.base import API_VERSION
 from schemas.reading.units import format_instant, wire
-from schemas.reading.yaml_text import dump
 from schemas.rules.view import key_path
 
 PREFIX = "egs_"
@@ -58,9 +56,7 @@ def new_text() -> str:
 def create(means: Means, asked: NewKey, *, is_trial: bool) -> str:
     """Make a key and give its text; a trial makes none and gives its manifest."""
     if not is_name(asked.name):
-        raise WrongUse(
-            f"{asked.name} is not a valid name: use lower-case letters, digits and '-', at most 63"
-        )
+        raise bad_name(asked.name)
     path, text = key_path(asked.name), new_text()
 
     def build(state: State, base: str) -> Change:
@@ -91,14 +87,10 @@ def _check_for_another(state: State, asked: NewKey, me: Callable[[], str]) -> No
     if email is None or not (is_admins or asked.role == "Owner") or email == (mine := me()):
         return
     if is_admins:
-        raise NotAllowed(
-            f"{email} is an admin, and admins create their keys themselves; you are {mine}", "NotYours"
-        )
-    raise NotAllowed(
-        f"only {email} can create a key with the role Owner for {email}; for another person use --role "
-        "Editor or Viewer",
-        "NotYours",
-    )
+        why = f"{email} is an admin, and admins create their keys themselves; you are {mine}"
+    else:
+        why = f"only {email} can create an Owner key for {email}; for another person use --role Editor or Viewer"
+    raise NotAllowed(why, "NotYours")
 
 
 def manifest(asked: NewKey, email: str, sha256: str, end: datetime | None) -> bytes:
@@ -110,8 +102,7 @@ def manifest(asked: NewKey, email: str, sha256: str, end: datetime | None) -> by
         "notAfter": None if end is None else format_instant(end),
         "description": asked.description,
     }
-    head = {"apiVersion": API_VERSION, "kind": "ApiKey", "metadata": {"name": asked.name}}
-    return dump({**head, "spec": {field: value for field, value in spec.items() if value}}).encode()
+    return new_document("ApiKey", asked.name, {field: value or None for field, value in spec.items()})
 
 
 def _without_digest(data: bytes) -> str:

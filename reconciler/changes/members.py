@@ -29,9 +29,8 @@ def add(means: Means, name: str, who: Newcomer) -> None:
         data = _with(old, MEMBERS, who)
         if who.is_owner and path != slice_path(name):
             raise NotAllowed(
-                f"slice {name} comes from a slice request, whose requester owns it; run `egs slice create "
-                f"{name}` to give it a "
-                "file with owners"
+                f"slice {name} comes from a slice request, whose requester owns it; "
+                f"run `egs slice create {name}` to give it a file with owners"
             )
         if who.is_owner:
             # Rights follow the entry: an owner's key belongs in the owners list.
@@ -66,8 +65,8 @@ def remove(means: Means, name: str, mail: str) -> None:
         spec = _spec(data)
         if _place([spec.get("requester", {})], mail) is not None:
             raise NotAllowed(
-                f"{mail} requested slice {name} and owns it; to change the owner run `egs slice edit "
-                f"{name} requester.email=…`"
+                f"{mail} requested slice {name} and owns it; "
+                f"to change the owner run `egs slice edit {name} requester.email=…`"
             )
         changed = data
         for field in (MEMBERS, OWNERS):

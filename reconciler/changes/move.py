@@ -139,7 +139,7 @@ def move(means: Means, key: str, target: Target, answering: Answering) -> None:
 def _numbers(state: State, key: str, target: Target) -> dict[str, int]:
     status = state.request(key)
     if status.phase not in WAITING:
-        raise NotAllowed(f"{key} is {status.phase} ; only waiting requests can be moved")
+        raise NotAllowed(f"{key} is {status.phase}; only waiting requests can be moved")
     places = _places(state, key)
     mine = places[key]
     order = sorted((q for q in places.values() if _effective(q) == _effective(mine)), key=rank_key)
@@ -229,9 +229,5 @@ def _answer(
         output.data({**facts, "dryRun": answering.is_trial, "changes": changes}, answering.form)
         return
     if answering.is_trial:
-        output.note(f"dry run: {_counted(numbers)} would change, with this effect:")
+        output.note(f"dry run: {output.counted(len(numbers), 'file')} would change, with this effect:")
     output.rows(changes, Form.TABLE, CHANGES, MOVES_NOBODY)
-
-
-def _counted(numbers: dict[str, int]) -> str:
-    return output.counted(len(numbers), "file")

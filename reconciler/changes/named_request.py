@@ -66,10 +66,8 @@ def taken_by(state: State, key: str) -> str | None:
     if key in state.wanted.filed:
         if status.phase not in TERMINAL:
             return TAKEN.format(key=key)
-        return (
-            f"{key} is {status.phase} and never runs again; choose a new name, or free this one with `egs "
-            "prune --apply`"
-        )
+        to_do = "choose a new name, or free this one with `egs prune --apply`"
+        return f"{key} is {status.phase} and never runs again; {to_do}"
     if status.phase in TERMINAL:
         return f"{key} was {status.phase}, and the controller's next cycle removes its record; try again then"
     return f"{key} is {status.phase} though its file is gone; a new request needs a new name"

@@ -21,9 +21,9 @@ from reconciler.changes.named_request import (
 from reconciler.changes.publish import aimed, publish
 from reconciler.changes.reinstate import FileVersions, brought_again, file_versions
 from reconciler.documents.restored_files import counts_as_it_is, ending
-from reconciler.documents.yaml_edit import with_field
+from reconciler.documents.yaml_edit import new_document, with_field
 from reconciler.queries.arguments import lasting, time
-from reconciler.queries.quotes import gpr_text, quote_json, quotes, served_by
+from reconciler.queries.quotes import quote_json, quotes, served_by
 from reconciler.queries.state import State, as_filed, split
 from reconciler.sources.command_errors import NotAllowed, NotFound, WrongUse
 from reconciler.sources.source import Source
@@ -49,7 +49,7 @@ def create(means: Means, key: str, spec: dict[str, Any], now: str | None, *, is_
     slice_, name = split(key)
     lasting("--duration", spec.get("duration"))
     time("--not-before", spec.get("notBefore"))
-    data = gpr_text(slice_, name, {field: value for field, value in spec.items() if value is not None})
+    data = new_document("GPR", name, {"slice": slice_, **spec})
     check_typed(gpr_path(slice_, name), data, b"")
 
     def build(state: State, base: str) -> Change:

@@ -13,13 +13,13 @@ from reconciler.changes.people import Entry, Newcomer, own_key, people_of
 from reconciler.changes.publish import aimed, publish
 from reconciler.changes.reinstate import FileVersions, file_versions
 from reconciler.changes.requests import assignments, check_typed, edited
+from reconciler.documents.yaml_edit import new_document
 from reconciler.queries.arguments import lasting
-from reconciler.queries.state import State, clock, is_name, read_state
+from reconciler.queries.state import State, bad_name, clock, is_name, read_state
 from reconciler.sources.command_errors import NotAllowed, NotFound, WrongUse
 from reconciler.sources.source import Source
 from schemas.documents.slice import SliceSpec
 from schemas.documents.workspace import WorkspaceRequestSpec
-from schemas.reading.yaml_text import dump
 from schemas.rules.view import binding_path, slice_path, workspace_path
 from schemas.status.gpr_status import TERMINAL
 
@@ -78,7 +78,7 @@ def request(means: Means, asked: NewSlice, *, is_trial: bool) -> None:
         owner = asked.owners[0] if asked.owners else source.author(means.author).email
         person = asked.person(owner, None, _own_key(source, means, owner))
         spec = {"requester": person, **asked.fields(state), "reason": asked.text or None}
-        data = _document("WorkspaceRequest", asked.name, spec)
+        data = new_document("WorkspaceRequest", asked.name, spec)
         check_typed(path, data, b"")
         text = _told(owner, asked.name, spec)
         return Change({path: data}, f"Ask for slice {asked.name}", f"slice-{asked.name}", lambda _: text)
@@ -101,9 +101,8 @@ def create(means: Means, asked: NewSlice, *, is_trial: bool) -> None:
         if not asked.members and not asked.owners:
             raise WrongUse("name the members with --member MAIL")
         people = _people(source, means, asked, wish)
-        data = _document(
-            "Slice", asked.name, {"description": asked.text or None, **asked.fields(state), **people}
-        )
+        spec = {"description": asked.text or None, **asked.fields(state), **people}
+        data = new_document("Slice", asked.name, spec)
         check_typed(path, data, b"")
         # The slice's own file replaces the request for it, which would only confuse readers.
         gone = {} if wish is None else {workspace_path(asked.name): None}
@@ -122,9 +121,8 @@ def _people(
     named, known = asked.owners or asked.members, people_of(wish)
     if (asked.keys or asked.forge) and len(named) != 1:
         raise WrongUse(
-            "--key and --forge apply to a single owner, or to a single member if there is no owner; for "
-            "other people run "
-            f"`egs slice members add {asked.name} MAIL --key FILE` afterwards"
+            "--key and --forge apply to a single owner, or to a single member if there is no owner; for other "
+            f"people run `egs slice members add {asked.name} MAIL --key FILE` afterwards"
         )
 
     def entry(mail: str) -> Entry:
@@ -149,9 +147,7 @@ def _own_key(source: Source, means: Means, mail: str) -> str | None:
 
 def _check_name(asked: NewSlice) -> None:
     if not is_name(asked.name):
-        raise WrongUse(
-            f"{asked.name} is not a valid name: use lower-case letters, digits and '-', at most 63"
-        )
+        raise bad_name(asked.name)
     lasting("--max-duration", asked.limits.get("maxDuration"))
 
 
@@ -165,18 +161,9 @@ def _check_free(source: Source, state: State, base: str, name: str) -> None:
     )
 
 
-def _document(kind: str, name: str, spec: Mapping[str, Any]) -> bytes:
-    head = {"apiVersion": "egs.dev/v1alpha1", "kind": kind, "metadata": {"name": name}}
-    return dump(
-        {**head, "spec": {field: value for field, value in spec.items() if value is not None}}
-    ).encode()
-
-
 def _told(owner: str, name: str, spec: Mapping[str, Any]) -> str:
     """The pull request's text for the admins."""
-    quota = (
-        "no quota" if spec["quota"] is None else f"{spec['quota']['gpus']} GPUs per request without approval"
-    )
+    quota = f"{spec['quota']['gpus']} GPUs per request without approval" if spec["quota"] else "no quota"
     where = f"namespace {', '.join(spec['namespaces'])} of {', '.join(spec['clusters'])}"
     why = f"\n\n> {spec['reason']}" if spec["reason"] else ""
     return f"{owner} asks for the slice `{name}`: {where}, {quota}.{why}\n\nIt is created when an admin merges this."

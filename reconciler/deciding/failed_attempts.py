@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from scheduler.calendars.elastic import is_placeholder
 from scheduler.choices.preemption import Terms, ripe_at
-from scheduler.snapshot import Lease, Plan, Pool, Request, Snapshot
+from scheduler.snapshot import Lease, Plan, Pool, Snapshot
 from scheduler.standing import is_settled, stands
 
 LOOK_AGAIN_S = 300
@@ -68,13 +68,9 @@ def alike(old: Snapshot, new: Snapshot) -> bool:
     if old.pools.keys() != new.pools.keys():
         return False
     passed = new.now - old.now
-    return all(_is_same(was, new.requests[key]) for key, was in old.requests.items()) and all(
-        _is_as_large(was, new.pools[key], passed) for key, was in old.pools.items()
-    )
-
-
-def _is_same(was: Request, request: Request) -> bool:
-    return was is request or was == request
+    return all(
+        was is new.requests[key] or was == new.requests[key] for key, was in old.requests.items()
+    ) and all(_is_as_large(was, new.pools[key], passed) for key, was in old.pools.items())
 
 
 def _is_as_large(was: Pool, pool: Pool, passed: int) -> bool:

@@ -96,7 +96,8 @@ def fold(
     gather.events += told
     current = _with_accounts(facts, replace(current, workspaces=spaces), gather.requests, wanted)
     current = placed(facts, current, wanted)
-    causes = _of_moves(facts, current, wanted) | gather.causes
+    moves = {key: (Cause.ADMIN_MOVED, by) for key, by in let_past(facts, current, wanted).items()}
+    causes = moves | gather.causes
     anew = asked_anew(facts, current, wanted)
     return Folded(current, tuple(gather.events), causes, failed, anew, grown.late)
 
@@ -109,11 +110,6 @@ def _with_accounts(before: Facts, current: Facts, requests: Records, wanted: Wan
     spent = spent_after(before, requests, wanted, current.at)
     insights, ended = with_ended(before, requests, wanted, current.at)
     return replace(current, usage=usage, used_approvals=spent, insights=insights, ended=ended)
-
-
-def _of_moves(before: Facts, after: Facts, wanted: Wanted) -> dict[str, tuple[Cause, str]]:
-    """Requests that an admin's move put ahead of others: the cause if those become later."""
-    return {key: (Cause.ADMIN_MOVED, by) for key, by in let_past(before, after, wanted).items()}
 
 
 @dataclass(slots=True)

@@ -169,8 +169,7 @@ def _leaving(status: GPRStatus, eviction: Eviction, now: datetime) -> GPRStatus:
     return noted.edited(eviction=eviction, evicted_by=eviction.by, idle_since=None)
 
 
-# -- cancelled
-# -------------------------------------------------------------------------------------------------------
+# -- cancelled -------------------------------------------------------------------------------------------------------
 
 
 def _called_off(

@@ -42,12 +42,13 @@ class UnchangedRequests:
         if before is None:
             return unsettled(facts.requests, wanted.filed)
         old, was, at = before
-        found = self._restless | changed(old.requests, facts.requests) | _differing_files(was, wanted)
+        found = self._restless | changed(old.requests, facts.requests)
+        found |= differing(raw(was.filed), raw(wanted.filed))
         there = live(facts.requests)
         if at.month != now.month or differs_for_all(was, wanted):
             found |= there.keys()
         else:
-            slices = {key.partition("/")[0] for key in found} | _differing_slices(old, facts)
+            slices = {key.partition("/")[0] for key in found} | differing(old.usage, facts.usage)
             slices |= differing(was.slices, wanted.slices)
             found |= {key for key in there if key.partition("/")[0] in slices} if slices else set()
             found |= {key for key, status in there.items() if status.phase in HOLDING}
@@ -75,15 +76,6 @@ def unsettled(requests: Mapping[str, GPRStatus], filed: Mapping[str, Filed]) -> 
     found = {key for key, file in raw(filed).items() if not isinstance(file, UnreadFile)}
     found |= {key for key in requests if not isinstance(over.get(key), UnreadRecord)}
     return found | (over.keys() ^ filed.keys())
-
-
-def _differing_files(was: Wanted, wanted: Wanted) -> set[str]:
-    return differing(raw(was.filed), raw(wanted.filed))
-
-
-def _differing_slices(old: Facts, facts: Facts) -> set[str]:
-    """Slices whose usage differs."""
-    return differing(old.usage, facts.usage)
 
 
 def differs_for_all(was: Wanted, wanted: Wanted) -> bool:

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from reconciler.documents.yaml_edit import with_field
+from reconciler.documents.yaml_edit import new_document, with_field
 from reconciler.store.store_port import Store
-from schemas.documents.base import API_VERSION
 from schemas.documents.gpr import GPR, RequestSpec, Wish, resolve
 from schemas.reading.reader import read_document
-from schemas.reading.yaml_text import dump
 from schemas.rules.edits import changed_terms
 from schemas.rules.view import gpr_path
 from schemas.status.gpr_status import HOLDING, GPRStatus
@@ -64,9 +62,7 @@ def _written(key: str, accepted: RequestSpec, labels: Mapping[str, str]) -> byte
     if shapes:
         fields["gpuShape"] = shapes[0] if len(shapes) == 1 else list(shapes)
     spec = {name: value for name, value in fields.items() if value not in _BLANKS}
-    metadata = {"name": key.partition("/")[2]} | ({"labels": dict(labels)} if labels else {})
-    head = {"apiVersion": API_VERSION, "kind": "GPR", "metadata": metadata}
-    return dump({**head, "spec": spec}).encode()
+    return new_document("GPR", key.partition("/")[2], spec, labels)
 
 
 def ending(key: str, there: bytes | None, counts: bytes | None) -> bytes | None:

@@ -1,6 +1,6 @@
-"""Changes one field in a person's YAML file and leaves every other byte as it is. Pure.
+"""The text of new documents, and edits of one field that leave every other byte as it is. Pure.
 
-The result is read back: if it is not exactly the intended data, the whole document is written again, without
+An edit is read back: if it is not exactly the intended data, the whole document is written again, without
 its comments.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode
 
+from schemas.documents.base import API_VERSION
 from schemas.reading.strict_yaml import Refused, load
 from schemas.reading.yaml_text import dump
 
@@ -24,6 +25,15 @@ Field = tuple[str, ...]
 
 _BARE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_./+@%-]*")
 """Texts that need no quotes inside `[…]` and `{…}`, unless YAML would read them as another type."""
+
+
+def new_document(
+    kind: str, name: str, spec: Mapping[str, Any], labels: Mapping[str, str] | None = None
+) -> bytes:
+    """The file of a document with these fields; None values are left out."""
+    metadata = {"name": name} | ({"labels": dict(labels)} if labels else {})
+    given = {field: value for field, value in spec.items() if value is not None}
+    return dump({"apiVersion": API_VERSION, "kind": kind, "metadata": metadata, "spec": given}).encode()
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from reconciler.changes.main_documents import MainDocuments
 from reconciler.clusters.kubernetes.admission.object_authors import address_of, is_address
 from reconciler.deciding.fold import deletions_digest
 from reconciler.documents.restored_files import EARLY_RELEASE, readable, says
-from reconciler.documents.yaml_edit import with_field
+from reconciler.documents.yaml_edit import new_document, with_field
 from reconciler.gpr_objects.object_files import (
     DOOR,
     FILED_BY,
@@ -38,10 +38,8 @@ from reconciler.gpr_objects.object_files import (
     origin_of,
 )
 from reconciler.gpr_objects.object_status import ObjectState, Refusal, object_status
-from schemas.documents.base import API_VERSION
 from schemas.documents.gpr import GPR, GPRSpec, RequestSpec
 from schemas.reading.reader import read_document
-from schemas.reading.yaml_text import dump
 from schemas.rules.edits import asks_more_or_other
 from schemas.rules.findings import Finding
 from schemas.rules.problems import Problem
@@ -303,8 +301,8 @@ def _wanted(
         released = {"earlyRelease": True} if is_released or (gpr and gpr.spec.early_release) else {}
         labels = {ORIGIN: str(origin), GENERATION: str(asked.generation)}
         labels |= {FILED_BY: asked.author} if asked.author else {}
-        head = {"apiVersion": API_VERSION, "kind": "GPR", "metadata": {"name": asked.name, "labels": labels}}
-        return dump({**head, "spec": _ordered({**asked.spec, "slice": origin.slice, **released})}).encode()
+        spec = _ordered({**asked.spec, "slice": origin.slice, **released})
+        return new_document("GPR", asked.name, spec, labels)
     if is_released and not gpr.spec.early_release:
         return with_field(current, EARLY_RELEASE, True)
     return current

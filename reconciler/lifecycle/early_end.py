@@ -156,8 +156,7 @@ def with_what_is_left(before: GPRStatus, after: GPRStatus) -> GPRStatus:
     return after if left == before.remaining else after.edited(remaining=left)
 
 
-# -- stopped by its file
-# ----------------------------------------------------------------------------------------------
+# -- stopped by its file ---------------------------------------------------------------------------------------------
 
 
 def stopped_text(key: str, status: GPRStatus) -> str:

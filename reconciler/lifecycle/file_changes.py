@@ -48,7 +48,8 @@ def _outcome(key: str, filed: Filed | None, status: GPRStatus | None, context: C
         return _first_seen(key, filed, context)
     if filed is None:
         return _file_gone(key, status, context)
-    status = _note_return(status)
+    if status.phase in HOLDING | TERMINAL:
+        status = without_condition(status, "FileMissing")
     spec = filed.spec
     if spec is None and (not filed.ends or status.phase in TERMINAL):
         return RequestOutcome(_noted(status, "InvalidFile", "Invalid", filed.problem, context.now))
@@ -198,10 +199,6 @@ def _cancelled(key: str, status: GPRStatus, reason: str, why: str, context: Cont
     return RequestOutcome(
         gone, (Event(context.now, EventReason.CANCELLED, f"{key} was cancelled: {why}", key),)
     )
-
-
-def _note_return(status: GPRStatus) -> GPRStatus:
-    return without_condition(status, "FileMissing") if status.phase in HOLDING | TERMINAL else status
 
 
 def _noted(status: GPRStatus, type_: str, reason: str, message: str, now: datetime) -> GPRStatus:

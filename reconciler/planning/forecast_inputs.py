@@ -16,7 +16,6 @@ from scheduler.fairness.rank import band
 from scheduler.snapshot import Snapshot
 from schemas.reading.units import seconds
 from schemas.status.gpr_status import HOLDING, Phase
-from schemas.status.insights import EndedRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +33,13 @@ class Lesson:
 
 def is_enough(facts: Facts) -> bool:
     """True if enough requests have completed for a forecast. Reads the rows of the last days once."""
-    ended = (one for record in facts.ended.values() for one in _ended(record))
+    ended = (one for record in facts.ended.values() for one in _read(record.rows))
     return sum(one.start is not None for one in ended) >= LEAST
 
 
 def lesson(facts: Facts, world: Snapshot) -> Lesson:
     """The statistics from committed facts. Reads the rows of the last days once, live requests each time."""
-    rows = tuple(_ended(record) for _, record in sorted(facts.ended.items()))
+    rows = tuple(_read(record.rows) for _, record in sorted(facts.ended.items()))
     ended = [one for day in rows for one in day][-MOST_LEARNT:]
     released = (
         *(
@@ -54,10 +53,6 @@ def lesson(facts: Facts, world: Snapshot) -> Lesson:
     arrived.sort(key=lambda one: (one.filed_at, one.slice, one.nodes, one.duration))
     outcomes = [*(one for row in ended if (one := _outcome(row)) is not None), *_living_outcomes(facts)]
     return Lesson(Learnt(Past(released, tuple(arrived))), habits(outcomes))
-
-
-def _ended(record: EndedRecord) -> tuple[Ended, ...]:
-    return _read(record.rows)
 
 
 @lru_cache(maxsize=64)

@@ -96,12 +96,6 @@ def _places_in(
     return found
 
 
-def unfiled(key: str, spec: RequestSpec, filed_at: int, facts: Facts, wanted: Wanted) -> RankInputs:
-    """The rank's inputs for a request not filed yet, as if filed at that instant."""
-    place = place_of_unfiled(key, spec, filed_at, facts, wanted)
-    return unfiled_at(place, (key, spec, filed_at), wanted, facts.at)
-
-
 def place_of_unfiled(
     key: str, spec: RequestSpec, filed_at: int, facts: Facts, wanted: Wanted
 ) -> Place | None:

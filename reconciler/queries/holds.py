@@ -101,15 +101,11 @@ def _alarms(source: Source, facts: Facts) -> Iterator[Row]:
     followed = events(source, Filter(reason=EventReason.FOLLOWED), 1)
     since = max([_answered_since(*status, facts.intent), *(event["at"] for event in followed)])
     for event in events(source, Filter(reason=EventReason.ALARM), MOST_ALARMS):
-        if event["at"] >= since and _is_of_main(event["message"]):
+        if event["at"] >= since and MAIN_WORD in event["message"].split():
             text = f"main is not followed beyond {judged[:12]}: {event['message']} (reported {event['at']})"
             fix = "push the old main again, or have an operator accept main as it is with `egs-reconciler adopt`"
             yield asdict(Problem("main", 1, 1, str(EventReason.ALARM), "error", text, fix))
             return
-
-
-def _is_of_main(text: str) -> bool:
-    return MAIN_WORD in text.split()
 
 
 def _main(source: Source) -> str | None:

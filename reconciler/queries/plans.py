@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -92,7 +93,7 @@ def show_instance(
     file: str, pools: Sequence[str], now: str | None, form: str, fairness: Fairness | None
 ) -> int:
     try:
-        text = Path(file).read_text(encoding="utf-8") if file != "-" else _stdin()
+        text = Path(file).read_text(encoding="utf-8") if file != "-" else sys.stdin.read()
         found = plan_instance(text, pool_sizes(pools), _seconds(now), fairness)
     except (OSError, UnicodeDecodeError) as error:
         raise WrongUse(
@@ -106,12 +107,6 @@ def show_instance(
     for answer in found.refused:
         output.note(f"{answer.id}: {answer.message}")
     return 1 if found.refused else 0
-
-
-def _stdin() -> str:
-    import sys
-
-    return sys.stdin.read()
 
 
 def pool_sizes(pools: Sequence[str]) -> list[tuple[str, int]]:
@@ -148,6 +143,4 @@ def _print_instance(found: InstancePlan, form: str) -> None:
         rows = [(a.id, a.pool, a.start, a.end, a.wait) for a in found.answers]
         output.table(("ID", "POOL", "START", "END", "WAIT"), rows, "the instance has no rows")
     else:
-        import sys
-
         sys.stdout.write(found.csv)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -12,7 +12,7 @@ from reconciler.model.facts import Facts, Wanted
 from reconciler.queries.state import read_state
 from reconciler.sources.source import Source
 from schemas.errors import UserError
-from schemas.rules.problems import Problem, quoted
+from schemas.rules.problems import Problem, Severity, quoted
 from schemas.rules.view import gpr_path
 from schemas.status.gpr_status import Phase
 
@@ -31,7 +31,7 @@ def problem_rows(source: Source, now: datetime) -> list[dict[str, Any]]:
 
 def broken_rows(facts: Facts, wanted: Wanted) -> list[dict[str, Any]]:
     """Violations in these facts and documents, and rejected requests with the admin's reason."""
-    return [*_rejected_rows(facts), *_violation_rows(facts, wanted)]
+    return list(map(asdict, _problems(facts, wanted)))
 
 
 def without_rejected(problems: Iterable[Problem], broken: Iterable[dict[str, Any]]) -> list[Problem]:
@@ -41,36 +41,16 @@ def without_rejected(problems: Iterable[Problem], broken: Iterable[dict[str, Any
     return [one for one in problems if (one.file, one.rule) not in told | rejected]
 
 
-def _rejected_rows(facts: Facts) -> list[dict[str, Any]]:
-    return [
-        asdict(
-            Problem(
-                quoted(gpr_path(*key.split("/"))),
-                1,
-                1,
-                REJECTED,
-                "notice",
-                f"{key} is Rejected and never runs{f': {status.message}' if status.message else ''}",
-                "file a new request under a new name; `egs prune` removes this file",
-            )
-        )
-        for key, status in sorted(facts.requests.items())
-        if status.phase is Phase.REJECTED
-    ]
+def _problems(facts: Facts, wanted: Wanted) -> Iterator[Problem]:
+    for key, status in sorted(facts.requests.items()):
+        if status.phase is Phase.REJECTED:
+            why = f": {status.message}" if status.message else ""
+            fix = "file a new request under a new name; `egs prune` removes this file"
+            yield _problem(key, REJECTED, "notice", f"{key} is Rejected and never runs{why}", fix)
+    for found in violations(facts, wanted):
+        severity: Severity = "error" if found.is_waiting else "warning"
+        yield _problem(found.key, found.rule, severity, found.message, found.fix)
 
 
-def _violation_rows(facts: Facts, wanted: Wanted) -> list[dict[str, Any]]:
-    return [
-        asdict(
-            Problem(
-                quoted(gpr_path(*found.key.split("/"))),
-                1,
-                1,
-                found.rule,
-                "error" if found.is_waiting else "warning",
-                found.message,
-                found.fix,
-            )
-        )
-        for found in violations(facts, wanted)
-    ]
+def _problem(key: str, rule: str, severity: Severity, message: str, fix: str) -> Problem:
+    return Problem(quoted(gpr_path(*key.split("/"))), 1, 1, rule, severity, message, fix)

@@ -14,6 +14,7 @@ from reconciler.accounts.monthly_limits import (
     too_few_hours,
     verdict,
 )
+from reconciler.documents.yaml_edit import new_document
 from reconciler.model.facts import Facts
 from reconciler.model.statuses import live
 from reconciler.planning.forecast import forecast
@@ -21,7 +22,7 @@ from reconciler.planning.forecast_inputs import lesson
 from reconciler.planning.pool_choice import NOBODY, has_bounded_hours, offering, shut_now
 from reconciler.planning.queue_place import place_of_unfiled, unfiled_at
 from reconciler.queries.arguments import lasting, time
-from reconciler.queries.state import State, clock, is_name, read_state
+from reconciler.queries.state import State, bad_name, clock, is_name, read_state
 from reconciler.sources.command_errors import NotAllowed, NotFound, WrongUse
 from reconciler.sources.open_source import opened
 from scheduler.choices.fit import candidate_pools, limit_violations, usable_pools, would_fit
@@ -37,7 +38,6 @@ from schemas.documents.gpr import GPR, RequestSpec, resolve
 from schemas.documents.slice import SliceSpec
 from schemas.reading.reader import read_document
 from schemas.reading.units import format_duration, instant, seconds, wire
-from schemas.reading.yaml_text import dump
 from schemas.rules.limits import LimitViolation
 from schemas.rules.view import gpr_path
 from schemas.status.gpr_status import GPRStatus, Place
@@ -52,19 +52,14 @@ def shape_field(shapes: Sequence[str]) -> str | list[str] | None:
     return None if not shapes else shapes[0] if len(shapes) == 1 else list(shapes)
 
 
-def gpr_text(slice_: str, name: str, spec: dict[str, Any]) -> bytes:
-    head = {"apiVersion": "egs.dev/v1alpha1", "kind": "GPR", "metadata": {"name": name}}
-    return dump({**head, "spec": {"slice": slice_, **spec}}).encode()
-
-
 def wished(slice_: str, spec: dict[str, Any]) -> RequestSpec:
     """A request of these fields; raises WrongUse that lists everything wrong with it."""
     if not is_name(slice_):
-        raise WrongUse(f"{slice_} is not a valid name: use lower-case letters, digits and '-', at most 63")
+        raise bad_name(slice_)
     lasting("--duration", spec.get("duration"))
     time("--not-before", spec.get("notBefore"))
     path = gpr_path(slice_, "wish")
-    document = read_document(path, gpr_text(slice_, "wish", spec))
+    document = read_document(path, new_document("GPR", "wish", {"slice": slice_, **spec}))
     if not isinstance(document, GPR):
         problems = document if isinstance(document, tuple) else ()
         raise WrongUse("; ".join(f"{problem.message}; {problem.fix}" for problem in problems))
@@ -170,14 +165,12 @@ def _without_start(answer: Quote, why: str) -> Quote:
 
 def served_by(state: State, spec: RequestSpec, answers: Sequence[Quote]) -> Quote | None:
     """The quote a request without an approval would get: by its preference, burst clusters last."""
-    free = {
-        answer.pool: answer for answer in answers if answer.start is not None and not answer.needs_approval
-    }
-    open_ = tuple(
-        key for key in candidate_pools(spec, slice_of(state, spec.slice), state.wanted.pools) if key in free
-    )
+    free = {answer.pool: answer for answer in answers if not answer.needs_approval}
+    starts = {key: answer.start for key, answer in free.items() if answer.start is not None}
+    fitting = candidate_pools(spec, slice_of(state, spec.slice), state.wanted.pools)
+    open_ = tuple(key for key in fitting if key in starts)
     chosen = offering(state.wanted, state.facts, state.snapshot.pools).among(spec, open_)
-    pool = served(chosen, {key: answer.start for key, answer in free.items() if answer.start is not None})
+    pool = served(chosen, starts)
     return None if pool is None else free[pool]
 
 

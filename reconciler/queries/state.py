@@ -158,12 +158,16 @@ def is_name(text: str) -> bool:
     return _NAME.fullmatch(text) is not None
 
 
+def bad_name(shown: str) -> WrongUse:
+    return WrongUse(f"{shown} is not a valid name: use lower-case letters, digits and '-', at most 63")
+
+
 def split(key: str) -> tuple[str, str]:
     slice_, slash, name = key.partition("/")
     if not slash or not slice_ or not name or "/" in name:
         raise WrongUse(f"{key} is not a request; write SLICE/NAME, for example vision/llama-finetune")
     if not is_name(slice_) or not is_name(name):
-        raise WrongUse(f"{key} is not a valid name: use lower-case letters, digits and '-', at most 63")
+        raise bad_name(key)
     return slice_, name
 
 

@@ -14,8 +14,8 @@ from typing import Any
 from egs.commands import output
 from egs.commands.backend import STANDS
 from reconciler.queries.event_search import Filter, event_row
-from reconciler.queries.state import is_name
-from reconciler.sources.command_errors import NotAllowed, WrongUse
+from reconciler.queries.state import bad_name, is_name
+from reconciler.sources.command_errors import NotAllowed
 from reconciler.sources.open_source import opened
 from reconciler.sources.source import STATUS, Source
 from reconciler.status.event_files import age
@@ -75,16 +75,10 @@ def _say_what_is_not_there(found: Seen, wanted: Filter) -> None:
 
 
 def _check(wanted: Filter) -> None:
-    slice_, slash, name = (wanted.gpr or "").rpartition("/")
-    for option, text in (
-        ("--slice", wanted.slice),
-        ("--gpr", wanted.gpr and name),
-        ("--gpr", slash and slice_),
-    ):
-        if text not in (None, "") and not is_name(str(text)):
-            raise WrongUse(
-                f"{option} {text} is not a valid name: use lower-case letters, digits and '-', at most 63"
-            )
+    slice_, _, name = (wanted.gpr or "").rpartition("/")
+    for option, text in (("--slice", wanted.slice), ("--gpr", name), ("--gpr", slice_)):
+        if text and not is_name(text):
+            raise bad_name(f"{option} {text}")
 
 
 def look(source: Source, before: Seen | None, wanted: Filter) -> tuple[Seen, list[Line]]:

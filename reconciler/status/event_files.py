@@ -5,7 +5,7 @@ The number per hour is limited; the last file's last event counts the events bey
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from reconciler.model.events import EventReason
@@ -60,11 +60,6 @@ def age(path: str) -> tuple[str, str, int]:
 def identity(event: Row) -> Identity:
     """Identifies an event; without the request's id, which is only added when writing."""
     return tuple(sorted((str(name), str(value)) for name, value in event.items() if name != "uid"))
-
-
-def event_file(rows: Iterable[Row]) -> bytes:
-    """One file of events, oldest first."""
-    return with_rows(_BEGIN, "events", map(row, rows))
 
 
 _BEGIN = plain("Events", {})

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
-from reconciler.model.facts import Facts, NodeKey, Wanted
+from reconciler.model.facts import Facts, Wanted
 from reconciler.model.statuses import live
-from scheduler.snapshot import PoolKey
 from schemas.documents.base import Metadata
 from schemas.status.gpr_status import HOLDING, NodeState
-from schemas.status.inventory import (
-    Inventory,
-    InventoryNode,
-    InventoryPool,
-    NodeFaults,
-    PoolScale,
-    UnmanagedNode,
-)
+from schemas.status.inventory import Inventory, InventoryNode, InventoryPool, NodeFaults
 
 MAX_ROWS = 5000
 """Rows of one list in one file; about 150 bytes each, so a file stays under 1 MB."""
@@ -62,18 +52,6 @@ def inventory(cluster: str, facts: Facts, wanted: Wanted) -> Inventory:
         unmanaged=facts.unmanaged.get(cluster, ()),
         faults=_faults(facts, cluster),
     )
-
-
-def unmanaged_of(cluster: str, record: Inventory) -> dict[str, tuple[UnmanagedNode, ...]]:
-    return {cluster: record.unmanaged} if record.unmanaged else {}
-
-
-def scales_of(cluster: str, record: Inventory) -> dict[PoolKey, PoolScale]:
-    return {(cluster, pool.name): pool.scale for pool in record.pools if pool.scale is not None}
-
-
-def faults_of(cluster: str, record: Inventory) -> dict[NodeKey, tuple[datetime, ...]]:
-    return {(cluster, node.name): node.at for node in record.faults}
 
 
 def _faults(facts: Facts, cluster: str) -> tuple[NodeFaults, ...]:

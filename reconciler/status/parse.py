@@ -13,7 +13,6 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from reconciler.model.facts import Facts, Reachability
-from reconciler.status.inventory import faults_of, scales_of, unmanaged_of
 from schemas.documents.base import Document
 from schemas.errors import UserError
 from schemas.reading.strict_yaml import load
@@ -113,9 +112,9 @@ def _with_inventories(facts: Facts, records: Sequence[tuple[str, Inventory]]) ->
         name = _part(path, 1)
         facts = replace(
             facts,
-            unmanaged={**facts.unmanaged, **unmanaged_of(name, record)},
-            scales={**facts.scales, **scales_of(name, record)},
-            faults={**facts.faults, **faults_of(name, record)},
+            unmanaged={**facts.unmanaged, **({name: record.unmanaged} if record.unmanaged else {})},
+            scales={**facts.scales, **{(name, p.name): p.scale for p in record.pools if p.scale is not None}},
+            faults={**facts.faults, **{(name, node.name): node.at for node in record.faults}},
         )
     return facts
 

@@ -101,7 +101,7 @@ def _turn(marked: Marked, known: Records, wanted: Wanted, now: datetime) -> list
     is_same = old is not None and old.uid == marked.lease.uid
     if old is not None and is_same and old.phase not in WAITING | {Phase.PROVISIONED}:
         return []  # a known lease: its record decides about its nodes
-    if old is not None and is_same and old.phase is Phase.PROVISIONED and _says(old, marked):
+    if old is not None and is_same and old.phase is Phase.PROVISIONED and _now(old, marked) == old:
         return []
     if why := _why_not(marked, old if not is_same else None, known, now):
         text = f"{key}: nodes {marked.where} have the mark of a lease that {why}; it is removed"
@@ -120,10 +120,6 @@ def _is_possible(lease: LeaseRef, now: datetime) -> bool:
     slice_, _, name = lease.request.partition("/")
     named = slice_ == lease.slice and _NAME.fullmatch(slice_) and _NAME.fullmatch(name)
     return bool(named and _UID.fullmatch(lease.uid)) and (lease.start is None or lease.start <= now)
-
-
-def _says(status: GPRStatus, marked: Marked) -> bool:
-    return _now(status, marked) == status
 
 
 def _now(status: GPRStatus, marked: Marked) -> GPRStatus:
@@ -161,7 +157,8 @@ def _provisioned(marked: Marked, old: GPRStatus | None, wanted: Wanted, now: dat
         return _now(old, marked)
     lease, nodes = marked.lease, tuple(node.name for node in marked.nodes)
     spec = _spec(marked, old, wanted, now)
-    start = _start(lease, spec, now)
+    # An older mark has no start: then it is computed without an extension.
+    start = min(now, lease.end - spec.duration) if lease.start is None else lease.start
     lasts = lease.end - start
     pool = Counter(node.pool for node in marked.nodes).most_common(1)[0][0]
     # A longer lease was extended; a shorter one is the remaining time of an earlier lease.
@@ -203,15 +200,9 @@ def _spec(marked: Marked, old: GPRStatus | None, wanted: Wanted, now: datetime) 
     )
 
 
-def _start(lease: LeaseRef, spec: RequestSpec, now: datetime) -> datetime:
-    """An older mark has no start: then it is computed without an extension."""
-    return lease.start if lease.start is not None else min(now, lease.end - spec.duration)
-
-
 def _unread(cluster: str, now: datetime) -> Event:
     text = (
-        f"{cluster} does not answer, so its leases cannot be recovered yet: they continue, and are "
-        "recovered once it answers; a "
-        "request that holds nodes there may get other nodes until then"
+        f"{cluster} does not answer, so its leases cannot be recovered yet: they continue, and are recovered "
+        "once it answers; a request that holds nodes there may get other nodes until then"
     )
     return Event(now, EventReason.NOT_RECOGNISED, text, "", cluster)

@@ -35,11 +35,8 @@ from schemas.status.gpr_status import (
     NodeState,
     Phase,
     WorkspacePhase,
-    WorkspaceRecord,
 )
-from schemas.status.inventory import (
-    PoolNodes,
-)
+from schemas.status.inventory import PoolNodes
 from schemas.status.judgements import SpentRecord, TrustRecord
 
 MAX_NAMES = 3500
@@ -48,6 +45,7 @@ MAX_NODE_FILES = 1000
 """Entries of one folder; further nodes are in the inventory only."""
 MAX_FILES = 1000
 """Entries of the folder of slice requests; finished ones are left out first."""
+SETTLED = frozenset({WorkspacePhase.READY, WorkspacePhase.SUPERSEDED})
 SEEN_ANEW = frozenset({NodeState.LOST, NodeState.CORDONED, NodeState.UNFIT, NodeState.OCCUPIED})
 """States that the next look at the cluster reports again: their files are left out first."""
 MAX_HELD = 500
@@ -99,8 +97,8 @@ def render(
     files |= _remembered(facts, written)
     for name, outbox in sorted(facts.outbox.items()):
         files[f"outbox/{name}.yaml"] = written.document(f"outbox/{name}.yaml", outbox)
-    settled = sorted(facts.workspaces, key=lambda name: (_is_settled(facts.workspaces[name]), name))
-    for name in settled[:MAX_FILES]:
+    spaces = facts.workspaces
+    for name in sorted(spaces, key=lambda name: (spaces[name].phase in SETTLED, name))[:MAX_FILES]:
         files[f"requests/{name}.yaml"] = document(facts.workspaces[name])
     return files
 
@@ -124,10 +122,6 @@ def trust_files(record: TrustRecord | None) -> Files:
         held = record.held[begin : begin + MAX_HELD]
         files[path] = document(record.edited(held=held))
     return files
-
-
-def _is_settled(record: WorkspaceRecord) -> bool:
-    return record.phase in {WorkspacePhase.READY, WorkspacePhase.SUPERSEDED}
 
 
 def request_path(key: str) -> str:

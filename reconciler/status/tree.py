@@ -45,9 +45,8 @@ class Loaded:
     facts: Facts
     accepted: Mapping[str, bytes]
     alarms: tuple[str, ...] = ()  # sentences about unreadable files
-    notes: Mapping[str, str] = field(
-        default_factory=dict
-    )  # notes on files of main, by path; see `reconciler.documents.unread_files`
+    notes: Mapping[str, str] = field(default_factory=dict)
+    """On files of main, by path; see `reconciler.documents.unread_files`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,7 @@ class Trees:
             if last is None:
                 raise
             return self.at(tip, None)  # the old head is gone: its history was replaced
-        changed = {e.path: e for e in entries if _is_fact(e.path)}
+        changed = {e.path: e for e in entries if FACT.fullmatch(e.path)}
         before = last or Tree(tip, {}, {}, frozenset())
         records = {p: r for p, r in before.records.items() if p not in changed}
         accepted = {p: d for p, d in before.accepted.items() if ACCEPTED + p not in changed}
@@ -140,7 +139,9 @@ class Trees:
             alarms = [*alarms[:MOST_ALARMS], f"branch {self._branch}: {more} more files cannot be read"]
         since = self._since_deciding(tree.tip)
         facts = facts_of(tree.records, since[-1].at, intent)
-        if CONTROLLER not in tree.records.keys() | tree.unread or any(map(_recovers, since)):
+        if CONTROLLER not in tree.records.keys() | tree.unread or any(
+            c.message.startswith(RECOVERY) for c in since
+        ):
             facts = replace(facts, unread=EVERYWHERE)  # no decision here yet, or none since a loss
         requests = records(facts.requests)
         over = {request_key(path): unread for path, unread in tree.over.items()}
@@ -158,14 +159,6 @@ class Trees:
         commits = [c for c in self._belief.history(tip, LOOKED_BACK) if self._belief.counts(c)]
         decided = (n for n, c in enumerate(commits, 1) if not c.message.startswith(TAKE_OVER))
         return commits[: next(decided, len(commits))]
-
-
-def _recovers(commit: Commit) -> bool:
-    return commit.message.startswith(RECOVERY)
-
-
-def _is_fact(path: str) -> bool:
-    return FACT.fullmatch(path) is not None
 
 
 def _record(path: str, data: bytes) -> Record | None:

@@ -51,11 +51,9 @@ class Doubt:
             for reading in self.against
         )
         return (
-            f"the controller's clock says {self.ours:%Y-%m-%dT%H:%M:%SZ}, but {others}; no nodes are "
-            "assigned or released "
-            "until they agree, except that leases over by all clocks end; correct the clock of the "
-            "controller's machine, or "
-            "check the others"
+            f"the controller's clock says {self.ours:%Y-%m-%dT%H:%M:%SZ}, but {others}; no nodes are assigned or "
+            "released until they agree, except that leases over by all clocks end; correct the clock of the "
+            "controller's machine, or check the others"
         )
 
 

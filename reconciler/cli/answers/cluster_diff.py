@@ -114,7 +114,7 @@ def _cluster_row(name: str, looked: Looked) -> dict[str, Any]:
     differences = looked.differences.get(name, ()) if trouble is None else ()
     here = [action for action in looked.actions if action.cluster == name]
     repaired = {action.slice for action in here if action.do in ENSURES}
-    differing = {difference.slice for difference in differences}
+    shown = {(do, difference.slice) for do in ENSURES for difference in differences}
     return {
         "name": name,
         "mode": spec.mode,
@@ -126,7 +126,7 @@ def _cluster_row(name: str, looked: Looked) -> dict[str, Any]:
             _difference_row(d, None if d.slice in repaired else _why_left(name, looked.wanted))
             for d in differences
         ],
-        "actions": [_action_row(a) for a in here if _is_change(a) and not _is_shown(a, differing)],
+        "actions": [_action_row(a) for a in here if _is_change(a) and (a.do, a.slice) not in shown],
     }
 
 
@@ -151,10 +151,6 @@ def _difference_row(difference: Difference, why_left: str | None) -> dict[str, A
 def _is_change(action: Action) -> bool:
     """Measuring between the nodes of a running request goes on all the time and changes nothing."""
     return not (action.do is Do.CHECK and action.stage == "run")
-
-
-def _is_shown(action: Action, differing: set[str]) -> bool:
-    return action.do in ENSURES and action.slice in differing
 
 
 def _action_row(action: Action) -> dict[str, Any]:

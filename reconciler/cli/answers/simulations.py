@@ -26,6 +26,18 @@ from schemas.documents.project import Project
 from schemas.documents.scheduling import Scheduling
 from schemas.reading.reader import read_document
 
+_HEAD = (
+    "BAND",
+    "REQUESTS",
+    "WAIT MEAN",
+    "P50",
+    "P90",
+    "P99",
+    "SLOWDOWN",
+    "ERROR MEAN",
+    "WITHIN 1H",
+    "SLIPPED",
+)
 _BANDS = {0: "low", 1: "medium", 2: "high"}
 
 
@@ -68,7 +80,8 @@ def show_simulation(tried: Tried, told: SimulationOutput) -> int:
             output.note(f"{tried.file}: {bad}")
         return WrongUse.exit_code
     policy, trace = _policy(tried, own), _varied(trace, tried.drawn)
-    run = _replayed(trace, _ordering(policy, trace), _rules(tried.drawn, policy))
+    ordering = Bare() if policy is None else ByPolicy(policy, trace.pools, trace.weights)
+    run = _replayed(trace, ordering, _rules(tried.drawn, policy))
     if told.requests_out is not None:
         _write(told.requests_out, requests_csv(run))
     _print(run, told.form)
@@ -124,10 +137,6 @@ def _policy(tried: Tried, own: Scheduling | None) -> Scheduling | None:
     if tried.policy is not None:
         raise WrongUse("--fairness off leaves every policy of the queue out; give it or --policy")
     return None
-
-
-def _ordering(policy: Scheduling | None, trace: Trace) -> Ordering:
-    return Bare() if policy is None else ByPolicy(policy, trace.pools, trace.weights)
 
 
 def _scheduling(file: Path) -> Scheduling:
@@ -205,19 +214,7 @@ def _print(run: Run, form: Form) -> None:
     bands = sorted({band(record.priority) for record in filed}, reverse=True)
     parts = [(_BANDS.get(b, "other"), [r for r in filed if band(r.priority) == b]) for b in bands]
     rows = [_row(name, figures(run, records)) for name, records in [*parts, ("all", filed)] if records]
-    head = (
-        "BAND",
-        "REQUESTS",
-        "WAIT MEAN",
-        "P50",
-        "P90",
-        "P99",
-        "SLOWDOWN",
-        "ERROR MEAN",
-        "WITHIN 1H",
-        "SLIPPED",
-    )
-    output.table(head, rows, "the trace has no requests")
+    output.table(_HEAD, rows, "the trace has no requests")
     output.note(f"utilisation {figures(run).utilisation:.1%}, {run.plans} plans")
 
 

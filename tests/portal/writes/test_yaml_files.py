@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portal.http.errors import ApiError
-from portal.writes.yaml_files import new_document, standing, with_changes
+from portal.writes.yaml_files import standing, with_changes
+from reconciler.documents.yaml_edit import new_document
 from schemas.documents.gpr import GPRTemplate, Wish
 from schemas.documents.slice import SliceLimits
 from schemas.reading.reader import read_document

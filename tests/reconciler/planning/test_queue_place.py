@@ -9,7 +9,14 @@ import pytest
 
 from reconciler.model.facts import Facts, Wanted
 from reconciler.model.pools import manifest_pools
-from reconciler.planning.queue_place import asked_anew, latest_of, placed, standing, unfiled
+from reconciler.planning.queue_place import (
+    asked_anew,
+    latest_of,
+    place_of_unfiled,
+    placed,
+    standing,
+    unfiled_at,
+)
 from scheduler.fairness.rank import Rank, rank_key
 from scheduler.snapshot import FOREVER
 from schemas.documents.base import Metadata, Person
@@ -234,7 +241,8 @@ def test_twice_the_weight_is_half_the_share_at_once_when_it_changes() -> None:
 def test_a_quote_stands_where_the_request_would_were_it_filed_now() -> None:
     facts = Facts(at(9), requests={"a/run": running(9, 2), "a/w": filed(1)})
     spec = filed().accepted_spec
-    quoted = unfiled("a/~", spec, seconds(at(9)), facts, wanted(order="shortest-service"))
+    asked, policy = ("a/~", spec, seconds(at(9))), wanted(order="shortest-service")
+    quoted = unfiled_at(place_of_unfiled(*asked, facts, policy), asked, policy, at(9))
     after = replace(facts, requests={**facts.requests, "a/~": filed(9)})
     status = placed(facts, after, wanted()).requests["a/~"]
     assert quoted == standing("a/~", status, 8, wanted(order="shortest-service"), at(9))

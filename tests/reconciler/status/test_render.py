@@ -12,10 +12,10 @@ import yaml
 from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import Facts, Reachability
 from reconciler.status.branch import StatusBranch
-from reconciler.status.event_files import EVENTS_PER_FILE, event_file
+from reconciler.status.event_files import EVENTS_PER_FILE, appended
 from reconciler.status.parse import events_from, request_status
 from reconciler.status.render import MAX_NODE_FILES, event_rows, render, request_file, request_path
-from reconciler.status.yaml_rows import Written
+from reconciler.status.yaml_rows import Written, plain, row, with_rows
 from schemas.documents.gpr import RequestSpec
 from schemas.rules.problems import Problem
 from schemas.status.gpr_status import Assignment, GPRStatus, NodeMetadata, NodeRecord, NodeState, Phase
@@ -108,7 +108,8 @@ def test_texts_survive_their_file(text: str) -> None:
     status = queued(1, message=text, reason="FitsNowhere")
     assert request_status(request_file("a/x", status)).message == text.replace("\x07", "\ufffd")
     event = Event(at(1), EventReason.FILED, text, "a/x")
-    assert events_from(event_file(event_rows([event])))[0]["message"] == text.replace("\x07", "\ufffd")
+    (file,) = appended("events/2026-11-20/00-0.yaml", [], event_rows([event]))
+    assert events_from(file.data)[0]["message"] == text.replace("\x07", "\ufffd")
 
 
 def test_no_file_passes_a_megabyte_and_no_folder_a_thousand_entries() -> None:
@@ -158,7 +159,7 @@ def test_a_full_file_of_events_stays_under_a_megabyte(letter: str) -> None:
     events = [
         Event(at(0), EventReason.DELAYED, letter * 4000, "a/x" * 10, "east", "h100-1")
     ] * EVENTS_PER_FILE
-    assert len(event_file(event_rows(events))) <= MEGABYTE
+    assert len(with_rows(plain("Events", {}), "events", map(row, event_rows(events)))) <= MEGABYTE
 
 
 def test_the_passing_of_time_changes_no_file() -> None:
