@@ -84,9 +84,8 @@ class OpenClusters:
 
 def driver_options_of(settings: Settings, wake: Callable[[], None]) -> DriverOptions:
     """The settings for clusters; `wake` is called after every change in one."""
-    from reconciler.clusters.kubernetes.api.connection import (
-        Keys,  # imported only by commands that drive clusters
-    )
+    # Imported only by commands that drive clusters.
+    from reconciler.clusters.kubernetes.api.connection import Keys
     from reconciler.clusters.kubernetes.driver import Home
 
     keys = Keys(settings.kubeconfigs, settings.namespace)

@@ -104,12 +104,8 @@ class Committed:
         found = parse_stamp(self._store.commit(tip).trailers)
         stamp = None if found is None else Stamp(found.term, found.seq)
         if stamp is None or (self._tip is not None and stamp < self._tip.stamp):
-            old = (
-                "it has no stamp of a controller"
-                if stamp is None
-                else "it is older than what was done already"
-            )
-            self._complain(tip, old)
+            old = "it is older than what was done already"
+            self._complain(tip, "it has no stamp of a controller" if stamp is None else old)
             return
         self._tip = _Tip(tip, stamp, self._branch.read(now))
 
@@ -193,10 +189,8 @@ class _Events:
 
 def _events_in(rows: list[dict[str, str]]) -> Iterator[Event]:
     for row in rows:
+        texts = {name: str(row.get(name, "")) for name in ("message", "request", "cluster", "node", "slice")}
         try:
-            texts = {
-                name: str(row.get(name, "")) for name in ("message", "request", "cluster", "node", "slice")
-            }
             yield Event(parse_instant(row.get("at")), EventReason(row.get("reason", "")), **texts)
         except ValueError:
             continue  # an event of a later release that we do not know

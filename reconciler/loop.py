@@ -96,9 +96,8 @@ class Reconciler:
         if was_in_doubt:  # main was not read
             return self._again(moment, reachable)
         now = moment.now
-        decision, events = self._decide(
-            wanted, seen, now, reachable
-        )  # 4, 5 what happened; promises and starts
+        # 4, 5 what happened; promises and starts
+        decision, events = self._decide(wanted, seen, now, reachable)
         held = self._commit(decision, wanted, events, reachable)  # 6 one compare-and-swap
         if not (self._branch.leading or self._branch.is_shut_out):
             return self._follow(moment, reachable)

@@ -90,17 +90,13 @@ class Given:
 
     def of(self, repo: str, name: str = DEFAULT_PROJECT) -> Settings:
         """Settings for that repository; `name` is the default project."""
-        if self.kubeconfigs is not None and not self.kubeconfigs.is_dir():
-            raise UserError(
-                f"--kubeconfigs {self.kubeconfigs} is not a folder; create it, with a file for each cluster that is "
-                "reached with one",
-                "WrongUse",
-            )
-        if self.routes is not None and not self.routes.is_dir():
-            raise UserError(
-                f"--routes {self.routes} is not a folder; create it, with a file for each secret named in routes",
-                "WrongUse",
-            )
+        for option, folder, what in (
+            ("--kubeconfigs", self.kubeconfigs, "cluster that is reached with one"),
+            ("--routes", self.routes, "secret named in routes"),
+        ):
+            if folder is not None and not folder.is_dir():
+                to_do = f"create it, with a file for each {what}"
+                raise UserError(f"{option} {folder} is not a folder; {to_do}", "WrongUse")
         trust = self.trust.settings(repo)
         budget = HOSTED_BUDGET if self.budget is None and is_remote(repo) else self.budget
         return Settings(

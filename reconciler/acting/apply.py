@@ -98,9 +98,8 @@ class ClusterFailures:
             return
         before, took = self._rests.get((cluster, doing)), timedelta(seconds=failed.took_s)
         length = backoff.CLUSTERS.longer(None if before is None else before.length)
-        length = min(
-            max(length, took), backoff.CLUSTERS.longest
-        )  # at least half of the time belongs to the others
+        # At least half of the time belongs to the others.
+        length = min(max(length, took), backoff.CLUSTERS.longest)
         self._rests[(cluster, doing)] = Rest(now + took + length, length)
 
     def met(self, cluster: str, doing: str, error: Exception) -> None:
@@ -298,7 +297,8 @@ def _carry_out(
         case Do.ENSURE_FLEET:
             return driver.ensure_fleet(stamp, now)
         case Do.ENSURE_SLICE:
-            return driver.ensure_slice(_terms(action), stamp, now)
+            assert action.terms is not None, "a slice is ensured on its terms"
+            return driver.ensure_slice(action.terms, stamp, now)
         case Do.REMOVE_SLICE:
             return driver.remove_slice(action.slice, stamp, now)
         case Do.ISOLATE:
@@ -315,8 +315,3 @@ def _carry_out(
         Do.REMOVE: lambda: driver.remove(action.node, lease.uid, stamp, now),
     }
     return calls[action.do]()
-
-
-def _terms(action: Action) -> SliceTerms:
-    assert action.terms is not None, "a slice is ensured on its terms"
-    return action.terms

@@ -69,9 +69,8 @@ class Hands:
         self._drivers: Mapping[str, ClusterDriver] = {}
         self._clock = clock
         self._seen_s = 0.0  # monotonic time of the last call
-        self._believed: tuple[datetime, float] | None = (
-            None  # wall clock at the beginning of the last cycle, and its monotonic time
-        )
+        # Wall clock at the beginning of the last cycle, and its monotonic time.
+        self._believed: tuple[datetime, float] | None = None
         self._held: tuple[Held, ...] = ()
         self._given: tuple[Held, ...] = ()  # the same with all requests, for the loop only
         self._next: datetime | None = None  # of the next round; None: the loop is idle and wakes by itself

@@ -39,13 +39,8 @@ class Standstill:
     def over(self, now: datetime) -> tuple[Event, ...]:
         """The clock is trusted again; returns an event if it was in doubt."""
         told, self._event, self._is_told = self._is_told, None, False
-        if not told:
-            return ()
-        return (
-            Event(
-                now, EventReason.CLOCK_BELIEVED, "the controller's clock is trusted again; planning continues"
-            ),
-        )
+        text = "the controller's clock is trusted again; planning continues"
+        return (Event(now, EventReason.CLOCK_BELIEVED, text),) if told else ()
 
     def tell(self, doubt: Doubt, *, reachable: bool) -> tuple[Event, ...]:
         """Commits the reason for the standstill, once per doubt; returns what was committed."""

@@ -284,6 +284,5 @@ def _rejected(key: str, status: GPRStatus, decision: ApprovalDecision, now: date
         message=f"rejected by {by}: {why}",
         approval=told,
     )
-    return RequestOutcome(
-        rejected, (Event(now, EventReason.REJECTED, f"{key} was rejected by {by}: {why}", key),)
-    )
+    event = Event(now, EventReason.REJECTED, f"{key} was rejected by {by}: {why}", key)
+    return RequestOutcome(rejected, (event,))

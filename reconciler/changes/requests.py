@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import NoneType
 from typing import Any, get_args, get_origin
 
@@ -59,7 +59,8 @@ def create(means: Means, key: str, spec: dict[str, Any], now: str | None, *, is_
             raise NotAllowed(taken_by(state, key) or TAKEN.format(key=key))
         if (taken := taken_by(state, key)) is not None:
             raise NotAllowed(taken)
-        _check_there(source, base, {"slice": [slice_], **_named(spec)})
+        templates, clusters = filter(None, [spec.get("template")]), spec.get("clusters") or ()
+        _check_there(source, base, {"slice": [slice_], "template": templates, "cluster": clusters})
         return Change(
             {path: data}, f"Create {key}", f"{slice_}-{name}", lambda done: _told(source, done, key)
         )
@@ -94,14 +95,7 @@ def _start_told(estimate: dict[str, Any] | None, done: Submitted) -> str:
     )
 
 
-def _named(spec: dict[str, Any]) -> dict[str, Sequence[str]]:
-    return {
-        "template": [spec["template"]] if spec.get("template") else [],
-        "cluster": spec.get("clusters") or [],
-    }
-
-
-def _check_there(source: Source, base: str, wanted: Mapping[str, Sequence[str]]) -> None:
+def _check_there(source: Source, base: str, wanted: Mapping[str, Iterable[str]]) -> None:
     """Raises NotFound, with similar names, for a name without a file."""
     found = [rule_of(entry.path) for entry in source.store.diff(None, base)]
     for thing, names in wanted.items():
@@ -116,11 +110,8 @@ def check_typed(path: str, data: bytes, old: bytes) -> None:
     """Raises WrongUse for invalid values; problems that the file had before do not count."""
     before, after = read_document(path, old), read_document(path, data)
     known = {p.message for p in before} if isinstance(before, tuple) else set()
-    bad = (
-        [p for p in after if p.rule in _MALFORMED and p.message not in known]
-        if isinstance(after, tuple)
-        else []
-    )
+    problems = after if isinstance(after, tuple) else ()
+    bad = [p for p in problems if p.rule in _MALFORMED and p.message not in known]
     if bad:
         raise WrongUse("; ".join(f"{p.message}; {p.fix}" for p in bad))
 
@@ -225,12 +216,8 @@ def _check_lives(state: State, key: str) -> None:
 
 def _check_name(state: State, key: str, edits: Sequence[Edit]) -> None:
     """As in the API and the SDK: a running request keeps its name."""
-    status = state.facts.requests.get(key)
-    if (
-        status is not None
-        and status.phase in HOLDING
-        and any(field[0] == "displayName" for field, _ in edits)
-    ):
+    status, renames = state.facts.requests.get(key), any(field[0] == "displayName" for field, _ in edits)
+    if status is not None and status.phase in HOLDING and renames:
         raise NotAllowed(
             f"{key} is {status.phase} and keeps its terms (displayName); release it, or file a new request",
             "GpuAlreadyProvisioned",

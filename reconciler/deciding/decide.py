@@ -106,7 +106,7 @@ def decide(
         _publish(requests, world, planned)
         with_forecasts(folded.facts, requests, world, planned)
     lost = _accounted(folded.facts.requests, requests, facts.at)
-    requests, started = _with_starts(requests, due, (world, planned), context)
+    started = _start(requests, due, world, context)
     told += [*lost, *started]
     spent = spent_after(folded.facts, requests, wanted, facts.at)
     final = replace(facts, requests=requests, used_approvals=spent)
@@ -329,14 +329,8 @@ def due_starts(world: Snapshot, planned: Plan, settings: Settings) -> tuple[Plac
     )
 
 
-def _with_starts(
-    requests: Records,
-    due: tuple[Placement, ...],
-    known: tuple[Snapshot, Plan],
-    context: Context,
-) -> tuple[Records, list[Event]]:
-    """The due requests with their nodes; one whose nodes are not free yet keeps its promise and waits."""
-    world, _ = known
+def _start(requests: Records, due: Iterable[Placement], world: Snapshot, context: Context) -> list[Event]:
+    """Gives the due requests their nodes; one whose nodes are not free yet keeps its promise and waits."""
     free_nodes = FreeNodes(world.pools, world.leases, context.now, context.traits)
     told = []
     for place in due:
@@ -351,7 +345,7 @@ def _with_starts(
         requests[place.key] = _provisioning(status, place, nodes, context.now)
         text = f"{place.key} gets {', '.join(nodes)} of {place.pool[0]} at {instant(place.start):%H:%M:%SZ}"
         told.append(Event(context.now, EventReason.PROVISIONING, text, place.key, place.pool[0]))
-    return requests, told
+    return told
 
 
 def _provisioning(status: GPRStatus, place: Placement, nodes: tuple[str, ...], now: datetime) -> GPRStatus:

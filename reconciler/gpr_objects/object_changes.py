@@ -108,10 +108,7 @@ def door_actions(view: ObjectsView) -> tuple[Action, ...]:
     trial = MainDocuments(view.repository.copy())
     if not held_cancellations(view):
         actions += _cancellations(view, trial)
-    oldest_first = sorted(
-        view.objects.values(), key=lambda asked: (asked.created, asked.namespace, asked.name)
-    )
-    for asked in oldest_first:
+    for asked in sorted(view.objects.values(), key=lambda one: (one.created, one.namespace, one.name)):
         action = _answer(asked, view, trial)
         if isinstance(action, StatusPatch) and action.status == asked.status:
             continue
@@ -205,11 +202,8 @@ def _slice_of(asked: GprObject, view: ObjectsView) -> str | Refusal:
             "NoSlice",
         )
     found = view.repository.slices.get(slice_)
-    if (
-        found is None
-        or view.cluster not in found.spec.clusters
-        or asked.namespace not in found.spec.namespaces
-    ):
+    spec = None if found is None else found.spec
+    if spec is None or view.cluster not in spec.clusters or asked.namespace not in spec.namespaces:
         return Refusal(
             f"slices/{slice_}/slice.yaml does not list namespace {asked.namespace} of cluster {view.cluster}; "
             "have it added there",

@@ -75,19 +75,12 @@ def _own(state: ObjectState, before: Mapping[str, Any]) -> Json:
         message = "its file was removed from main; delete this object; a new request needs a new object"
         return {"phase": str(Phase.CANCELLED), "reason": "FileRemoved", "message": message}
     if state.refusal is not None and not state.is_filed:
-        return {
-            "phase": "Refused",
-            "reason": state.refusal.reason,
-            "message": state.refusal.message,
-        }
+        return {"phase": "Refused", "reason": state.refusal.reason, "message": state.refusal.message}
     if state.branch and not state.is_filed:
         message = f"merge the branch {state.branch} to file it"
         return {"phase": "Proposed", "reason": "AwaitsMerge", "message": message}
-    return {
-        "phase": "Filed",
-        "reason": "AwaitsController",
-        "message": "it is on main; a controller will process it next",
-    }
+    message = "it is on main; a controller will process it next"
+    return {"phase": "Filed", "reason": "AwaitsController", "message": message}
 
 
 _ABOUT_DOOR = frozenset({"branch", "proposed"})

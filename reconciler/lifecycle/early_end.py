@@ -178,10 +178,8 @@ def stopped(key: str, status: GPRStatus, context: Context) -> RequestOutcome:
     held = without_promise(slipped)
     if phase is not Phase.PENDING_APPROVAL:  # else it waits for an approval, and says so
         held = held.edited(phase=phase, reason=STOPPED, message=stopped_text(key, status))
-    text = f"{key} was stopped before its start"
-    return RequestOutcome(
-        held, (Event(context.now, EventReason.STOPPED, text, key),), (Cause.REQUEST_CHANGED, key)
-    )
+    told = Event(context.now, EventReason.STOPPED, f"{key} was stopped before its start", key)
+    return RequestOutcome(held, (told,), (Cause.REQUEST_CHANGED, key))
 
 
 def _nodes_back(key: str, status: GPRStatus, context: Context) -> RequestOutcome:

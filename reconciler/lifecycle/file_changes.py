@@ -86,24 +86,16 @@ def _file_gone(key: str, status: GPRStatus, context: Context) -> RequestOutcome:
     if status.phase in TERMINAL:
         return RequestOutcome(None)
     if status.phase in WAITING:
-        return RequestOutcome(
-            None, (Event(context.now, EventReason.CANCELLED, f"{key} was cancelled: its file is gone", key),)
-        )
-    message = missing_text(key)
-    told = (
-        ()
-        if has_condition(status, "FileMissing", message)
-        else (Event(context.now, EventReason.FILE_MISSING, f"{key}: {message}", key),)
-    )
-    return RequestOutcome(_noted(status, "FileMissing", "FileMissing", message, context.now), told)
-
-
-def missing_text(key: str) -> str:
-    """Message for a lease without a file, with the commands that end it and restore the file."""
-    return (
+        gone = Event(context.now, EventReason.CANCELLED, f"{key} was cancelled: its file is gone", key)
+        return RequestOutcome(None, (gone,))
+    message = (
         f"its file is gone, but the lease continues until its end; `egs gpr release {key}` ends it now, "
         f"`egs gpr restore {key}` restores the file"
     )
+    told = Event(context.now, EventReason.FILE_MISSING, f"{key}: {message}", key)
+    is_told = has_condition(status, "FileMissing", message)
+    noted = _noted(status, "FileMissing", "FileMissing", message, context.now)
+    return RequestOutcome(noted, () if is_told else (told,))
 
 
 def _finished(status: GPRStatus, spec: RequestSpec, context: Context) -> GPRStatus:
@@ -130,14 +122,10 @@ def _waiting(key: str, status: GPRStatus, spec: RequestSpec, context: Context) -
     after = with_what_is_left(status, after)
     if not reset and spec.move != status.accepted_spec.move:
         text = f"{key} was moved by an admin within its priority"
-        return RequestOutcome(
-            after, (Event(context.now, EventReason.MOVED, text, key),), (Cause.ADMIN_MOVED, key)
-        )
-    how = (
-        "loses its place in the queue, because it asks for more or something else"
-        if reset
-        else "keeps its place"
-    )
+        moved = Event(context.now, EventReason.MOVED, text, key)
+        return RequestOutcome(after, (moved,), (Cause.ADMIN_MOVED, key))
+    lost = "loses its place in the queue, because it asks for more or something else"
+    how = lost if reset else "keeps its place"
     told = Event(context.now, EventReason.EDITED, f"{key} was edited and {how}", key)
     if spec.stopped != status.accepted_spec.stopped:
         outcome = (stopped if spec.stopped else resumed)(key, after, context)
@@ -196,9 +184,8 @@ def _cancelled(key: str, status: GPRStatus, reason: str, why: str, context: Cont
         message=f"cancelled: {why}",
         conditions=(),
     )
-    return RequestOutcome(
-        gone, (Event(context.now, EventReason.CANCELLED, f"{key} was cancelled: {why}", key),)
-    )
+    told = Event(context.now, EventReason.CANCELLED, f"{key} was cancelled: {why}", key)
+    return RequestOutcome(gone, (told,))
 
 
 def _noted(status: GPRStatus, type_: str, reason: str, message: str, now: datetime) -> GPRStatus:

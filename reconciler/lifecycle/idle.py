@@ -95,9 +95,8 @@ def _kept(key: str, status: GPRStatus, timeout: Timeout | None, context: Context
         why = "may now stay unused without a limit"
     else:
         why = f"may now stay unused for {format_duration(timeout.after)} ({timeout.whose})"
-    return RequestOutcome(
-        kept, (Event(context.now, EventReason.IDLE_OVER, f"{key} {why} and keeps its nodes", key),)
-    )
+    told = Event(context.now, EventReason.IDLE_OVER, f"{key} {why} and keeps its nodes", key)
+    return RequestOutcome(kept, (told,))
 
 
 def _told(key: str, status: GPRStatus, since: datetime, timeout: Timeout, context: Context) -> RequestOutcome:

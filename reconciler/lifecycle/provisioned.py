@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
+from functools import partial
 
 from reconciler.accounts.gpu_hours import returning, served_until
 from reconciler.health.latency import with_latency
@@ -79,24 +80,17 @@ def _with_sound_nodes(key: str, status: GPRStatus, context: Context, free_nodes:
     found = [n for _ in bad if (got := free_nodes.take(pool, 1, until, avoid, beside=beside)) for n in got]
     if not found:
         return _without_spare(key, status, bad, context)
-    out = bad[: len(found)]
-    nodes = tuple(dict(zip(out, found, strict=True)).get(n, n) for n in assignment.nodes)
+    instead, cluster = dict(zip(bad, found, strict=False)), assignment.cluster
+    nodes = tuple(instead.get(n, n) for n in assignment.nodes)
     moved = status.edited(
         assignment=Assignment(cluster=pool[0], pool=pool[1], nodes=nodes),
-        replaced_nodes=(*status.replaced_nodes, *out),
+        replaced_nodes=(*status.replaced_nodes, *instead),
     )
     told = tuple(
-        Event(
-            context.now,
-            EventReason.NODE_REPLACED,
-            f"{key}: {new} replaces {old}",
-            key,
-            assignment.cluster,
-            old,
-        )
-        for old, new in zip(out, found, strict=True)
+        Event(context.now, EventReason.NODE_REPLACED, f"{key}: {new} replaces {old}", key, cluster, old)
+        for old, new in instead.items()
     )
-    return RequestOutcome(moved, told, (Cause.NODE_REPLACED, f"{assignment.cluster}/{out[0]}"))
+    return RequestOutcome(moved, told, (Cause.NODE_REPLACED, f"{cluster}/{bad[0]}"))
 
 
 def nodes_to_replace(status: GPRStatus, context: Context) -> tuple[str, ...]:
@@ -123,19 +117,12 @@ def _without_spare(key: str, status: GPRStatus, bad: tuple[str, ...], context: C
     if len(bad) == len(status.assignment.nodes):
         return _all_lost(key, status, context)
     message = f"{', '.join(bad)} cannot be replaced: the pool has no free node; the other nodes continue"
-    noted = with_condition(
-        status, Condition(type="NoSpare", reason="NoSpare", message=message, at=context.now)
-    )
+    condition = Condition(type="NoSpare", reason="NoSpare", message=message, at=context.now)
+    noted = with_condition(status, condition)
     if noted is status:
         return RequestOutcome(status)
-    told = Event(
-        context.now,
-        EventReason.NODE_NOT_REPLACED,
-        f"{key}: {message}",
-        key,
-        status.assignment.cluster,
-        bad[0],
-    )
+    text, cluster = f"{key}: {message}", status.assignment.cluster
+    told = Event(context.now, EventReason.NODE_NOT_REPLACED, text, key, cluster, bad[0])
     return RequestOutcome(noted, (told,))
 
 
@@ -175,9 +162,8 @@ def _all_lost(key: str, status: GPRStatus, context: Context) -> RequestOutcome:
         idle_since=None,
     )
     queued = without_condition(queued, PREEMPTED, IDLE)
-    return RequestOutcome(
-        queued, (Event(context.now, EventReason.REQUEUED, f"{key} was {text}", key),), (Cause.REQUEUED, key)
-    )
+    told = Event(context.now, EventReason.REQUEUED, f"{key} was {text}", key)
+    return RequestOutcome(queued, (told,), (Cause.REQUEUED, key))
 
 
 def releasing_outcome(key: str, status: GPRStatus, context: Context) -> RequestOutcome:
@@ -186,15 +172,11 @@ def releasing_outcome(key: str, status: GPRStatus, context: Context) -> RequestO
     if status.phase is not Phase.RELEASING or assignment is None:
         return RequestOutcome(status)
     added = new_checks(status, "post", context)
+    failed = partial(
+        Event, context.now, EventReason.POST_CHECK_FAILED, request=key, cluster=assignment.cluster
+    )
     events = tuple(
-        Event(
-            context.now,
-            EventReason.POST_CHECK_FAILED,
-            f"{c.node} is not clean after {key}: {c.name} failed: {c.log or c.value}",
-            key,
-            assignment.cluster,
-            c.node,
-        )
+        failed(f"{c.node} is not clean after {key}: {c.name} failed: {c.log or c.value}", node=c.node)
         for c in added
         if not c.passed
     )
@@ -230,9 +212,8 @@ def _completed(key: str, status: GPRStatus, events: tuple[Event, ...], context: 
         cost=cost_until(status, cluster, context.wanted.project.currency, end),
     )
     if is_failure:
-        return RequestOutcome(
-            done, (*events, Event(context.now, EventReason.FAILED, f"{key} {status.message}", key))
-        )
+        event = Event(context.now, EventReason.FAILED, f"{key} {status.message}", key)
+        return RequestOutcome(done, (*events, event))
     held, clean = status.assignment, checked_nodes(status, "post")
     of_them = [node for node in held.nodes if node in clean or context.is_gone(held.cluster, node)]
     rest = [node for node in held.nodes if node not in of_them]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from functools import partial
 
 from reconciler.health.check_results import rows
 from reconciler.lifecycle.free_nodes import FreeNodes
@@ -89,15 +90,9 @@ def with_check_results(key: str, status: GPRStatus, context: Context) -> tuple[G
     if not added:
         return status, ()
     status = status.edited(checks=(*status.checks, *added))
+    failed = partial(Event, context.now, EventReason.CHECK_FAILED, request=key, cluster=assignment.cluster)
     events = [
-        Event(
-            context.now,
-            EventReason.CHECK_FAILED,
-            f"{key}: {c.name} failed on {c.node}: {c.log or c.value}",
-            key,
-            assignment.cluster,
-            c.node,
-        )
+        failed(f"{key}: {c.name} failed on {c.node}: {c.log or c.value}", node=c.node)
         for c in added
         if not c.passed
     ]
@@ -134,9 +129,9 @@ def handed_over(requests: Iterable[GPRStatus], seen: Seen) -> frozenset[LeaseKey
 
 
 def _started(key: str, status: GPRStatus, events: tuple[Event, ...], now: datetime) -> RequestOutcome:
-    start = status.estimated_start_time
+    start, held = status.estimated_start_time, status.assignment
     assert start is not None
-    assert status.assignment is not None
+    assert held is not None
     provisioned = status.edited(
         phase=advance(status.phase, Move.START),
         reason=None,
@@ -146,9 +141,8 @@ def _started(key: str, status: GPRStatus, events: tuple[Event, ...], now: dateti
         estimated_end_time=start + lease_duration(status),
         waited_s=first_wait(status, start),
     )
-    held = status.assignment
     where = f"{', '.join(held.nodes)} of {held.cluster}/{held.pool}"
-    told = Event(now, EventReason.PROVISIONED, f"{key} has {where}", key, status.assignment.cluster)
+    told = Event(now, EventReason.PROVISIONED, f"{key} has {where}", key, held.cluster)
     return RequestOutcome(provisioned, (*events, told))
 
 

@@ -112,9 +112,8 @@ class NodeView:
     unfit: str = ""  # why it does not match its pool's manifest; empty: it does
     taint: str = ""  # key=value:effect of a foreign taint that repels pods of slices; empty: none
     domains: tuple[str, ...] = ()  # its topology domains in the manifest's order, the largest first
-    staying: tuple[
-        str, ...
-    ] = ()  # GPU pods of a node that is being released, with their namespaces, and what blocks each
+    staying: tuple[str, ...] = ()
+    """GPU pods of a node that is being released, with their namespaces, and what blocks each."""
 
     @property
     def usable(self) -> bool:

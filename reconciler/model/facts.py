@@ -168,9 +168,8 @@ class Context:
     seen: Seen
     nodes: Mapping[NodeKey, NodeRecord]
     clusters: Mapping[str, Reachability] = field(default_factory=dict)
-    faults: Mapping[NodeKey, tuple[datetime, ...]] = field(
-        default_factory=dict
-    )  # see `reconciler.health.node_faults`
+    faults: Mapping[NodeKey, tuple[datetime, ...]] = field(default_factory=dict)
+    """See `reconciler.health.node_faults`."""
 
     def is_out(self, cluster: str, node: str) -> bool:
         """True if that node serves no new request; see `reconciler.health.node_health`."""

@@ -70,9 +70,8 @@ def _out(pool: Pool, leases: Mapping[str, Lease]) -> Iterator[Draw]:
     held = {
         node: lease.held_until for lease in leases.values() for node in lease.nodes if lease.pool == pool.key
     }
-    alike: dict[
-        tuple[int, int], tuple[tuple[Window, ...], int, int]
-    ] = {}  # by identity: most nodes share one calendar
+    # By identity: most nodes share one calendar.
+    alike: dict[tuple[int, int], tuple[tuple[Window, ...], int, int]] = {}
     for node, windows in pool.windows.items():
         until = held.get(node, 0)
         _, _, count = alike.get((id(windows), until), (windows, until, 0))

@@ -102,15 +102,9 @@ def _connected(own: Own) -> Api:
 
 
 def _values(asked: InstallOptions) -> Values:
-    given: dict[str, Any] = {}
-    if asked.file is not None:
-        given = _from_file(asked.file)
-    if asked.repositories:
-        given["repositories"] = list(asked.repositories)
-    if asked.role:
-        given["role"] = asked.role
-    if asked.cluster:
-        given["cluster"] = asked.cluster
+    given = {} if asked.file is None else _from_file(asked.file)
+    typed = {"repositories": list(asked.repositories), "role": asked.role, "cluster": asked.cluster}
+    given |= {name: value for name, value in typed.items() if value}
     if asked.git_secret:
         given["git"] = {**given.get("git", {}), "secret": asked.git_secret}
     if asked.verify:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -161,42 +161,28 @@ def _rules(drawn: Drawn, policy: Scheduling | None) -> Rules:
 
 
 def _replayed(trace: Trace, ordering: Ordering, rules: Rules) -> Run:
-    simulation = Simulation(trace, ordering, rules)
-    with _progress(len(trace.arrivals)) as bar:
+    simulation, fed = Simulation(trace, ordering, rules), 0
+    with _progress(len(trace.arrivals)) as show:
         for _ in simulation.instants():
-            bar.at(simulation.fed)
+            if simulation.fed != fed:
+                fed = simulation.fed
+                show(fed)
     return simulation.result()
 
 
-class _Silent:
-    def at(self, fed: int) -> None:
-        """No progress bar is shown."""
-
-
-class _Bar:
-    def __init__(self, total: int) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        columns = (TextColumn("Replaying"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        self.progress = Progress(*columns, console=Console(stderr=True), transient=True)
-        self._task = self.progress.add_task("", total=total)
-        self._fed = 0
-
-    def at(self, fed: int) -> None:
-        if fed != self._fed:
-            self._fed = fed
-            self.progress.update(self._task, completed=fed)
-
-
 @contextlib.contextmanager
-def _progress(total: int) -> Iterator[_Bar | _Silent]:
+def _progress(total: int) -> Iterator[Callable[[int], None]]:
+    """Shows how many of the requests are filed, on a terminal."""
     if not sys.stderr.isatty():
-        yield _Silent()
+        yield lambda _: None
         return
-    bar = _Bar(total)
-    with bar.progress:
-        yield bar
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("Replaying"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda fed: bar.update(task, completed=fed)
 
 
 def _write(file: Path, text: str) -> None:
