@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 class Bounds(NamedTuple):
-    """What a peer may take."""
+    """What one peer may use."""
 
     idle_s: float
     """How long it may be silent."""
@@ -79,7 +79,7 @@ class HttpServer(ThreadingHTTPServer):
 
     @property
     def port(self) -> int:
-        """The port in use, also where 0 was asked for."""
+        """The port in use, also if 0 was given."""
         return int(self.server_address[1])
 
     def start(self) -> None:
@@ -87,21 +87,21 @@ class HttpServer(ThreadingHTTPServer):
         log.info("listening host=%s port=%d", self.server_address[0], self.port)
 
     def stop(self) -> None:
-        """Take no more connections; those that are open go on."""
+        """Takes no more connections; open ones continue."""
         if self._thread.is_alive():
             self.shutdown()
             self._thread.join()
         self.server_close()
 
     def hang_up(self) -> None:
-        """End the connections that are open: peers that keep them would go on to ask a server that has ended."""
+        """Ends open connections: peers that keep them would go on asking a server that has ended."""
         with self._opening:
             connections = list(self._open)
         for connection in connections:
             _cut(connection)
 
     def get_request(self) -> tuple[socket.socket, Any]:
-        """A connection whose silences end. Its own thread shakes hands, so a peer that stalls holds up no other."""
+        """A connection with a limit on silence. Its own thread shakes hands, so a slow peer delays no other."""
         plain, peer = super().get_request()
         plain.settimeout(self.bounds.idle_s)
         if self._tls is None:
@@ -109,7 +109,7 @@ class HttpServer(ThreadingHTTPServer):
         return self._tls.wrap_socket(plain, server_side=True, do_handshake_on_connect=False), peer
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """In a thread of its own; the oldest makes room where there are too many."""
+        """Each in its own thread; the oldest makes room if there are too many."""
         with self._opening:
             self._open[request] = monotonic_s()
             surplus = list(self._open)[: max(0, len(self._open) - self.bounds.connections)]
@@ -125,7 +125,7 @@ class HttpServer(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def service_actions(self) -> None:
-        """Twice a second: cut off who takes too long, however busy they seem."""
+        """Cuts off connections that take too long; called twice a second."""
         if self.bounds.whole_s is None:
             return
         late = monotonic_s() - self.bounds.whole_s
@@ -135,7 +135,7 @@ class HttpServer(ThreadingHTTPServer):
             _cut(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - socketserver's signature
-        """A client that goes away is no news; what else breaks is a bug of ours, and costs one request."""
+        """A client that goes away is normal; anything else is a bug of ours, and costs one request."""
         if isinstance(sys.exception(), OSError):
             log.debug("request broke client=%s", client_address[0], exc_info=True)
         else:

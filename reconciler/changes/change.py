@@ -15,7 +15,7 @@ from schemas.documents.project import ProjectSpec
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """Where a change goes, by whom, and how it is to reach main."""
+    """Where a change goes, who makes it, and how it reaches main."""
 
     repo: str | None = None
     author: str | None = None
@@ -30,7 +30,7 @@ class Means:
         return (self.by_default or project.changes) == "pull-request"
 
     def aimed(self, source: Source) -> Source:
-        """Where the change is made: in the folder, unless the person says how it is to be pushed."""
+        """Where the change is made: in the folder, unless the person chose how to push it."""
         if self.as_pull is None or not source.is_folder:
             return source
         remote = source.upstream()
@@ -44,7 +44,7 @@ AS_USUAL = Means()
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What is to become of some files, and the commit's subject."""
+    """The new contents of some files, and the commit's subject."""
 
     changes: Changes
     subject: str
@@ -56,7 +56,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """A change that is made: the state it was built on, and its commit in `source.store`."""
+    """A change that is made, the state it was built on, and its commit in `source.store`."""
 
     change: Change
     before: State

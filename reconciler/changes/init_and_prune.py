@@ -46,7 +46,7 @@ _README = """\
 - `approvals/<slice>/<request>/<admin>.yaml`: an admin's approval of a request beyond its quota
 
 Check a change with `egs validate`, see its effects with `egs plan --against origin/main`. The controller writes
-the queue, with every request's start, to the branch `egs/status`; nobody else pushes there.
+the queue, with every request's start, to the branch `egs/status`; only it pushes there.
 """
 
 

@@ -54,7 +54,7 @@ def new_text() -> str:
 
 
 def create(means: Means, asked: NewKey, *, is_trial: bool) -> str:
-    """Make a key and give its text; a trial makes none and gives its manifest."""
+    """Makes a key and returns its text; a trial makes none and returns its manifest."""
     if not is_name(asked.name):
         raise bad_name(asked.name)
     path, text = key_path(asked.name), new_text()
@@ -81,7 +81,7 @@ def create(means: Means, asked: NewKey, *, is_trial: bool) -> str:
 
 
 def _check_for_another(state: State, asked: NewKey, me: Callable[[], str]) -> None:
-    """A key in another admin's name would let one admin act as two; a verified main would hold it."""
+    """With a key in another admin's name one admin could act as two; a verified main would hold it."""
     email = asked.email
     is_admins = email in {admin.email for admin in state.wanted.project.admins}
     if email is None or not (is_admins or asked.role == "Owner") or email == (mine := me()):

@@ -70,7 +70,7 @@ class MainDocuments:
         return {name: template.spec for name, template in self.repository.templates.items()}
 
     def tried(self, changes: Changes) -> tuple[tuple[Problem, ...], Undo]:
-        """Lay the changes on top, whatever they break; returns the errors that they bring."""
+        """Adds the changes, whatever they break; returns the errors that they bring."""
         before = self.errors()
         undo = {path: self._outcome(path) for path in changes}
         self.update({path: None if data is None else self.read(path, data) for path, data in changes.items()})

@@ -29,7 +29,7 @@ def push(
 
 
 def refused_push(branch: str, to_do: str, said: str = "") -> str:
-    """For `Outcome.REFUSED`; `said` is the server's own message, if it sent one."""
+    """For `Outcome.REFUSED`; `said` is the server's own message, if any."""
     return f"the server refused the push to {branch}{f': {said}' if said else ', which may be protected'}; {to_do}"
 
 

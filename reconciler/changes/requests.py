@@ -45,7 +45,7 @@ WORDS = frozenset({"displayName", "instanceType", "model"})
 
 
 def create(means: Means, key: str, spec: dict[str, Any], now: str | None, *, is_trial: bool) -> Filed:
-    """File a request, and say when it would start."""
+    """Files a request, and says when it would start."""
     slice_, name = split(key)
     lasting("--duration", spec.get("duration"))
     time("--not-before", spec.get("notBefore"))

@@ -66,7 +66,7 @@ def _only_cluster(state: State) -> str:
 
 
 def request(means: Means, asked: NewSlice, *, is_trial: bool) -> None:
-    """Ask for a slice; its owner will be the first of `owners`, else the person who asks."""
+    """Asks for a slice; its owner is the first of `owners`, else the person who asks."""
     path = workspace_path(asked.name)
 
     def build(state: State, base: str) -> Change:
@@ -205,7 +205,7 @@ def edit(means: Means, name: str, words: Sequence[str]) -> None:
 
 
 def parts(means: Means, name: str) -> dict[str, Any]:
-    """What goes with a slice. Raises NotAllowed while a request of it is not over."""
+    """What belongs to a slice. Raises NotAllowed while one of its requests is unfinished."""
     with aimed(means) as source:
         state = read_state(source, clock(None, source))
         files = _files(source, state, source.commit_of(None), name)

@@ -77,7 +77,7 @@ def _gprs(state: State, filters: Filters) -> Rows:
 
 
 def _nodes(state: State, filters: Filters) -> Rows:
-    """Those of no pool at the end."""
+    """Nodes without a pool come last."""
     cluster, pool = filters["cluster"], filters["pool"]
     _check("pool", pool, {key[1] for key in state.wanted.pools if cluster in (None, key[0])})
     for name in tables.open_clusters(state, cluster):
@@ -104,7 +104,7 @@ def _events(source: Source, filters: Filters) -> Rows:
 
 
 def _problems(source: Source, _: Filters) -> Rows:
-    """What is wrong with the documents, what of main does not count, and which requests break a policy now."""
+    """Problems of documents, changes of main that do not count, and requests that violate a policy now."""
     now = clock(None, source)
     broken = policy_problems.problem_rows(source, now)
     documents = policy_problems.without_rejected(checked(source, None, None).problems, broken)

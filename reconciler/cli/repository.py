@@ -164,7 +164,7 @@ class Repository:
 
 
 def nested(terms: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields by dotted name as a request's spec has them, without those that are not given."""
+    """Fields by dotted name as a request's spec has them, without None."""
     spec: dict[str, Any] = {}
     for name, value in terms.items():
         outer, _, inner = name.partition(".")

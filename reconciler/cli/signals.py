@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def ended_by_signals() -> Iterator[threading.Event]:
-    """Set by Ctrl-C and SIGTERM, which end nothing else meanwhile: a look goes on to its end."""
+    """Set by Ctrl-C and SIGTERM, which interrupt nothing else meanwhile."""
     ended = threading.Event()
     numbers = (signal.SIGTERM, signal.SIGINT)
     before = [signal.signal(number, lambda *_: ended.set()) for number in numbers]
@@ -22,7 +22,7 @@ def ended_by_signals() -> Iterator[threading.Event]:
 
 
 def looks(every_s: float, ended: threading.Event) -> Iterator[None]:
-    """One step for each look, with a pause between two, until it is ended."""
+    """One step per look, with a pause between two, until `ended`."""
     while not ended.is_set():
         yield
         ended.wait(every_s)

@@ -74,8 +74,8 @@ def simulate(  # noqa: PLR0913 - each is an option of the command
 
     Exit 1 when a request never started, 2 when a row is bad.
     """
-    from reconciler.cli.answers.simulations import Drawn, SimulationOutput, Tried, show_simulation
+    from reconciler.cli.answers.simulations import Drawn, Tried, show_simulation
 
     drawn = Drawn(arrivals, early_release, failures, mended, seed)
     tried = Tried(repo, file, tuple(pool or ()), history, since, fairness is Fairness.ON, policy, drawn)
-    raise typer.Exit(show_simulation(tried, SimulationOutput(output, requests_out)))
+    raise typer.Exit(show_simulation(tried, output, requests_out))

@@ -74,10 +74,10 @@ def _of_pending(state: State, key: str, status: GPRStatus) -> Iterator[str]:
     project = state.wanted.project
     if project.admins:
         who = ", ".join(admin.handle for admin in project.admins)
-        but = "" if project.approval.own_requests else " (nobody approves their own request)"
+        but = "" if project.approval.own_requests else " (never their own request)"
         yield f"{who} may approve it{but}, with `egs approve {key}`."
     else:
-        yield "Nobody may approve it, because the project has no admin."
+        yield "No person may approve it: the project has no admin."
     if doubts:
         yield f"{doubts}."
 

@@ -30,7 +30,7 @@ from reconciler.trust.signature_check import SystemVerifier
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A repository and the commits that are looked at."""
+    """A repository and the compared commits."""
 
     store: Store
     base: str
@@ -41,14 +41,14 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Refs:
-    """What the person named; None: as CI or the clone says."""
+    """Commits as typed; None: as CI or the clone says."""
 
     base: str | None = None
     head: str | None = None
 
 
 def show_check(repo: str | None, now: str | None, refs: Refs, author: str | None, form: str) -> int:
-    """The command; gives the exit code: 1 when it cannot be merged as it is."""
+    """Returns the exit code: 1 if it cannot be merged as it is."""
     with opened(repo, refs) as found:
         vouchers, shown = acting(author, found.event)
         folder = trust_folder()
@@ -82,7 +82,7 @@ def rendered(check: PullCheck, form: str) -> str:
 
 
 def acting(author: str | None, event: Event | None) -> tuple[tuple[Voucher, ...], str | None]:
-    """Evidence of who makes the change: as a person says, else as the forge tells its CI; and what they are called."""
+    """Evidence of the author, as typed, else as the forge tells its CI; and the author's name."""
     if author is not None:
         email = author.rpartition("<")[2].removesuffix(">").strip()
         if "@" not in email:
@@ -95,7 +95,7 @@ def acting(author: str | None, event: Event | None) -> tuple[tuple[Voucher, ...]
 
 @contextlib.contextmanager
 def opened(repo: str | None, refs: Refs) -> Iterator[Opened]:
-    """A clone as it stands, without talking to its remote; a bare repository, or a URL, as it is now."""
+    """A clone as it is, without its remote; of a bare repository or URL the present state."""
     given = repo or os.environ.get("EGS_REPO")
     event = event_of(os.environ)
     if given is not None and is_remote(given):
@@ -129,7 +129,7 @@ def _git_dir(start: Path) -> Path:
 
 
 def _base(store: LocalStore, given: str | None, event: Event | None) -> str:
-    """Main as it is: the branch before the commit that CI names, which may be older by now."""
+    """Main as it is now, rather than the commit that CI names, which may be older."""
     branch = event.base_branch if event is not None and event.base_branch else MAIN
     names = [given] if given is not None else [f"origin/{branch}", *([event.base] if event else []), branch]
     return _commit(store, names, "--base")
@@ -151,7 +151,7 @@ def _commit(store: LocalStore, names: list[str], option: str) -> str:
 
 
 def _clock(given: str | None, found: Opened) -> datetime:
-    """The present, but never before the status: a controller whose time runs ahead decides in what is our future."""
+    """The present, but never before the newest status: a controller's clock may be ahead."""
     named = time("--now", given)
     if named is not None:
         return named

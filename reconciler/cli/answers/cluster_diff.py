@@ -56,7 +56,7 @@ def show_differences(
         names = _chosen(state.wanted, clusters, ways)
         looked = _look(state, names, Reach(source, ways, stack))
     if state.committed is None:
-        output.note("there is no status: this is what the first controller here would begin with")
+        output.note("there is no status: this is what the first controller would do")
     rows = [_cluster_row(name, looked) for name in names]
     if form is Form.TABLE:
         _print(rows)
@@ -149,7 +149,7 @@ def _difference_row(difference: Difference, why_left: str | None) -> dict[str, A
 
 
 def _is_change(action: Action) -> bool:
-    """Measuring between the nodes of a running request goes on all the time and changes nothing."""
+    """Latency between nodes of a running request is measured all the time, which changes nothing."""
     return not (action.do is Do.CHECK and action.stage == "run")
 
 
@@ -168,15 +168,15 @@ def _action_row(action: Action) -> dict[str, Any]:
 def _why(action: Action) -> str:
     when = "before its start" if action.stage == "pre" else "after its end"
     sentences = {
-        Do.REMOVE: f"{action.request} does not have it any more",
+        Do.REMOVE: f"{action.request} no longer has it",
         Do.RESTORE: "it is in service again",
         Do.ISOLATE: f"it is out of service{f': {action.text}' if action.text else ''}",
         Do.EVICT: f"the end of {action.request} is near",
-        Do.ENSURE_FLEET: "the cluster as a whole is not as it should be",
-        Do.ENSURE_SLICE: "it is not as its manifest says",
-        Do.CHECK: f"{action.request} has it checked {when}",
-        Do.ADD: f"{action.request} has another end" if action.text == MOVED else f"{action.request} runs",
-        Do.REMOVE_SLICE: "no slice of that name belongs here any more",
+        Do.ENSURE_FLEET: "objects of the cluster as a whole differ",
+        Do.ENSURE_SLICE: "it differs from its manifest",
+        Do.CHECK: f"{action.request} needs it checked {when}",
+        Do.ADD: f"the end of {action.request} moved" if action.text == MOVED else f"{action.request} runs",
+        Do.REMOVE_SLICE: "no slice of that name belongs here",
     }
     return sentences[action.do]
 
@@ -212,7 +212,7 @@ def _print(rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _summed_up(rows: Sequence[Mapping[str, Any]]) -> int:
-    """What a person wants to hear beside the rows, and the exit code."""
+    """Prints the sums; returns the exit code."""
     for row in rows:
         if not row["reached"]:
             output.note(f"not looked at: {row['message']}")

@@ -42,20 +42,20 @@ _HEAD = """\
 
 
 def owners_text(kind: ForgeKind, wanted: Wanted) -> str:
-    """CODEOWNERS: admins have all but requests and profiles, a slice's owners their slice's file beside them."""
+    """CODEOWNERS: admins own all but requests and profiles; a slice's owners also own its file."""
     admins = wanted.project.admins
     lines = [*(_gitea_rows(wanted) if kind == "gitea" else _rows(wanted))]
     if not _names(kind, admins):
         raise NotAllowed(
-            "no admin is known to the forge, so that CODEOWNERS would ask nobody; give forge: {login, id} to the "
-            "admins in project.yaml"
+            "the forge knows no admin, so CODEOWNERS would ask for no review; give forge: {login, id} to the admins "
+            "in project.yaml"
         )
     body = "".join(f"{pattern} {' '.join(_names(kind, people))}".rstrip() + "\n" for pattern, people in lines)
     return _HEAD.format(check=CHECK) + body
 
 
 def _rows(wanted: Wanted) -> Iterable[tuple[str, Iterable[Person]]]:
-    """The last pattern that matches counts; one without owners asks for nobody."""
+    """The last matching pattern counts; one without owners asks for no review."""
     admins = wanted.project.admins
     yield "*", admins
     yield "/slices/*/gprs/", ()
@@ -66,7 +66,7 @@ def _rows(wanted: Wanted) -> Iterable[tuple[str, Iterable[Person]]]:
 
 
 def _gitea_rows(wanted: Wanted) -> Iterable[tuple[str, Iterable[Person]]]:
-    """Patterns are regular expressions for the whole path, and every one that matches counts."""
+    """Patterns are regular expressions for the whole path, and every match counts."""
     admins = wanted.project.admins
     yield r"project\\.yaml", admins
     yield "(clusters|templates|bindings|keys|requests|approvals)/.*", admins
@@ -76,13 +76,13 @@ def _gitea_rows(wanted: Wanted) -> Iterable[tuple[str, Iterable[Person]]]:
 
 
 def _with_files(wanted: Wanted) -> list[tuple[str, SliceSpec]]:
-    """Slices with a slice.yaml; that of one that was asked for would be an admin's to make."""
+    """Slices with a slice.yaml; the file of a requested slice would be an admin's."""
     asked = {name for name, space in wanted.workspaces.items() if not space.has_own_file}
     return [(name, spec) for name, spec in sorted(wanted.slices.items()) if name not in asked]
 
 
 def _names(kind: ForgeKind, people: Iterable[Person]) -> list[str]:
-    """How the forge knows them; by address where it takes one, in the order of the files, each once."""
+    """Accounts, or addresses if the forge takes them, in the order of the files, each once."""
     found = [
         f"@{person.forge.login}" if person.forge is not None else person.email
         for person in people
@@ -92,7 +92,7 @@ def _names(kind: ForgeKind, people: Iterable[Person]) -> list[str]:
 
 
 def rules(kind: ForgeKind, repository: str) -> list[dict[str, Any]]:
-    """The calls of the forge's API that an admin makes to have the branches protected, with their bodies."""
+    """The calls of the forge's API, with bodies, with which an admin protects the branches."""
     match kind:
         case "github":
             bodies = (_github_main(), _github_machines())
@@ -135,7 +135,7 @@ def _github_main() -> dict[str, Any]:
 
 
 def _github_machines() -> dict[str, Any]:
-    """Deploy keys may write there, for the controller and the agents; of an App, put its number in their place."""
+    """Deploy keys of controller and agents may write there; for an App, put its number instead."""
     kinds = [{"type": "creation"}, {"type": "update"}, {"type": "deletion"}]
     bypass = [{"actor_id": None, "actor_type": "DeployKey", "bypass_mode": "always"}]
     return _github("egs: machines", "refs/heads/egs/**", kinds, bypass)
@@ -216,7 +216,7 @@ def show_rules(means: Means, kind: ForgeKind | None) -> None:
 
 
 def check(means: Means, kind: ForgeKind | None, now: str | None, form: Form) -> int:
-    """Whether all of that is in force; gives the exit code."""
+    """Whether all of that is in force; returns the exit code."""
     with opened(means.repo) as source:
         state = read_state(source, clock(now, source))
         chosen = kind or _kind(source)
@@ -235,13 +235,13 @@ def _lacking(source: Source, state: State, kind: ForgeKind) -> list[str]:
     there = _there(source, source.commit_of(None), place)
     found = []
     if there is None:
-        found.append(f"{place} is not there; `egs codeowners --write` makes it")
+        found.append(f"{place} is missing; `egs codeowners --write` writes it")
     elif there != owners_text(kind, state.wanted).encode():
-        found.append(f"{place} is not what the manifests say; `egs codeowners --write` brings it up to date")
+        found.append(f"{place} differs from the manifests; `egs codeowners --write` updates it")
     address = _address(source)
     if address is None or address.token is None:
         found.append(
-            "the forge was not asked: set EGS_FORGE_TOKEN_FILE, and EGS_FORGE where its address does not tell"
+            "the forge was not asked: set EGS_FORGE_TOKEN_FILE, and EGS_FORGE if the address does not show the forge"
         )
         return found
     forge = open_forge(address)
@@ -249,12 +249,12 @@ def _lacking(source: Source, state: State, kind: ForgeKind) -> list[str]:
 
 
 def _machines(sentences: Iterable[str]) -> Iterable[str]:
-    """Of what would be lacking for main, what matters for the branch that the controller writes."""
+    """What matters of these for the branch that the controller writes."""
     return (sentence for sentence in sentences if "may be deleted" in sentence)
 
 
 def _there(source: Source, base: str, path: str) -> bytes | None:
-    """The file as it is: in a folder as it lies there."""
+    """The present file, in a folder that of the work tree."""
     if not isinstance(source, Folder):
         return source.store.read_path(base, path)
     file: Path = source.root / path
@@ -264,7 +264,7 @@ def _there(source: Source, base: str, path: str) -> bytes | None:
 def _kind(source: Source) -> ForgeKind:
     address = _address(source)
     if address is None:
-        raise WrongUse("nothing tells which forge the repository is on; give --forge github, gitlab or gitea")
+        raise WrongUse("the repository's forge is unknown; give --forge github, gitlab or gitea")
     return address.kind
 
 
@@ -274,6 +274,6 @@ def _address(source: Source) -> ForgeAddress | None:
 
 
 def _unknown(kind: ForgeKind, wanted: Wanted) -> list[str]:
-    """Whom the forge cannot ask, because it takes no addresses."""
+    """People whom the forge cannot ask, because it takes no addresses."""
     people = [*wanted.project.admins, *(p for spec in wanted.slices.values() for p in spec.owners)]
     return sorted({p.email for p in people if p.forge is None and kind == "gitea"})

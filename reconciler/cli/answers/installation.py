@@ -40,7 +40,7 @@ class InstallOptions:
 
 
 def show(asked: InstallOptions, name: str, form: Form) -> None:
-    """The objects that would be made; no cluster is asked."""
+    """Prints the objects; contacts no cluster."""
     place = _place(name)
     found = [namespace_of(place), *objects(_values(asked), place)]
     if form is Form.YAML:
@@ -59,7 +59,7 @@ def put_in(asked: InstallOptions, name: str, own: Own, form: Form) -> None:
     if form is not Form.TABLE:
         output.data([step._asdict() for step in steps], form)
         return
-    output.table(("OBJECT", "DONE"), steps, "nothing was to be done")
+    output.table(("OBJECT", "DONE"), steps, "nothing to do")
     output.note(f"see it start with: kubectl -n {place.namespace} get pods")
     output.note(
         "clusters are observed until their documents say mode: manage; look at `egs plan` and `egs diff` first"
@@ -88,7 +88,7 @@ def take_out(projects: tuple[str, ...], name: str, own: Own, *, is_sure: bool, f
         is_there = True
         output.text(line)
     if not is_there:
-        output.note("nothing of ours was there")
+        output.note("there was nothing to remove")
     if helms(api, place):
         output.note(f"Helm installed the rest; remove it with: helm uninstall -n {place.namespace} {name}")
 
@@ -120,7 +120,7 @@ def _from_file(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise WrongUse(f"--values {path}: it cannot be read ({error.strerror})") from error
     if not isinstance(found, dict):
-        raise WrongUse(f"--values {path}: it has to hold a map, as deploy/chart/values.yaml does")
+        raise WrongUse(f"--values {path}: it must be a map, like deploy/chart/values.yaml")
     return found
 
 

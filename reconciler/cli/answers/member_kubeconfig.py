@@ -28,7 +28,7 @@ class Own:
 
 
 def given(repo: str | None, slice_: str, cluster: str, access: Access) -> str:
-    """A new kubeconfig; every older one of this member in these namespaces has ended."""
+    """A new kubeconfig; older ones of this member in these namespaces end."""
     life = _life(access.life)
     if access.protocol not in member_tokens.VERSIONS:
         raise WrongUse(f"--plugin-api {access.protocol}: write {' or '.join(member_tokens.VERSIONS)}")
@@ -64,7 +64,7 @@ def _life(text: str | None) -> timedelta | None:
 def _permitted(
     state: State, source: Source, place: tuple[str, str], access: Access
 ) -> tuple[tuple[str, ...], str]:
-    """The namespaces, and the address of the member as the manifest spells it."""
+    """The namespaces, and the member's address as in the manifest."""
     slice_, name = place
     spec = state.wanted.slices.get(slice_)
     if spec is None:
@@ -73,7 +73,7 @@ def _permitted(
         raise NotFound(f"cluster of slice {slice_} called", name, spec.clusters)
     cluster = state.wanted.clusters.get(name)
     if cluster is not None and cluster.driver != "kubernetes":
-        raise NotAllowed(f"cluster {name} is a simulated one; there is nothing for kubectl to reach")
+        raise NotAllowed(f"cluster {name} is simulated; kubectl cannot reach it")
     if access.namespace is not None and access.namespace not in spec.namespaces:
         raise NotFound(f"namespace of slice {slice_} called", access.namespace, spec.namespaces)
     namespaces = spec.namespaces if access.namespace is None else (access.namespace,)
@@ -102,7 +102,7 @@ def answer_kubectl(ticket: Ticket, own: Own) -> None:
 
 
 def _protocol() -> str:
-    """The version that kubectl speaks, as it says itself."""
+    """The version that kubectl says it speaks."""
     try:
         said = json.loads(os.environ.get("KUBERNETES_EXEC_INFO", "{}")).get("apiVersion")
     except (ValueError, AttributeError):

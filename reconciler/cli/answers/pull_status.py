@@ -79,7 +79,7 @@ def show_pulls(repo: str | None, name: str | None, now: str | None, form: Form) 
 
 
 def _stale(row: Row) -> str | None:
-    """What was said or seen of an older state."""
+    """Approvals of an older head, and how far main moved."""
     old = [f"main moved by {row['behind']}"] if row["behind"] else []
     if row["staleApprovals"]:
         old.append(f"approvals of an older head by {', '.join(row['staleApprovals'])}")
@@ -187,7 +187,7 @@ def _said(check: PullCheck) -> Row:
 
 
 def _summary(check: PullCheck) -> str:
-    """The verdict in a line; a change whose author is unknown is not approved."""
+    """The verdict in one line; of an unknown author's change it does not say that it may be merged."""
     text = check_sentences.description(check)
     if check.judged.actor is not None or not check.judged.may:
         return text
@@ -196,7 +196,7 @@ def _summary(check: PullCheck) -> str:
 
 
 def _approvals(proposal: Proposal) -> Row:
-    """Who approved it as it is, and who an older state of it; both by their names on the forge."""
+    """Who approved the present head, and who an older one, by their names on the forge."""
     given = [r for r in proposal.reviews if r.decision == "approve" and not r.is_dismissed]
     return {
         "approvedBy": sorted({r.by.login for r in given if r.commit == proposal.head}),

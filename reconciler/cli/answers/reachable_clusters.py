@@ -1,4 +1,4 @@
-"""Clusters as a person reaches them who only wants to look: by kubeconfigs of their own, by reports, by a copy."""
+"""Clusters that a person only looks at: by their own kubeconfigs, by reports, by a copy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MISSING = "ClusterAccessMissing"
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """What the person has at hand."""
+    """How the person can reach clusters."""
 
     kubeconfigs: Path | None = None  # folder of files by the names that manifests give
     kubeconfig: Path | None = None  # of the one cluster that is looked at
@@ -36,14 +36,14 @@ class Ways:
 
 
 class Reach:
-    """Opens clusters, one by one; what is opened is closed with `stack`."""
+    """Opens clusters one by one; `stack` closes them."""
 
     def __init__(self, source: Source, ways: Ways, stack: contextlib.ExitStack) -> None:
         self._source, self._ways, self._stack = source, ways, stack
         self._reports: ReportBranches | None = None
 
     def open(self, name: str, spec: ClusterSpec) -> ClusterDriver:
-        """A driver for looking. Raises `EgsError` with what the person has to give where there is no way."""
+        """A driver for looking. If there is no way, raises `EgsError` that says what to give."""
         driver = self._opened(name, spec)
         self._stack.callback(driver.close)
         return driver
@@ -72,13 +72,15 @@ class Reach:
         if self._reports is None:
             status = self._source.status()
             if status is None:
-                raise NotAllowed(f"cluster {name} reports to the repository, and here is no status", MISSING)
+                raise NotAllowed(
+                    f"cluster {name} reports to the repository, but there is no status here", MISSING
+                )
             status[0].fetch([PATTERN])
             self._reports = ReportBranches(status[0], believed())
         return self._reports
 
     def _copied(self, name: str) -> Path:
-        """A folder with the cluster's state as it is: to look at a simulation is to let its time pass."""
+        """A folder with a copy of the cluster's state: looking at a simulation would let its time pass."""
         if self._ways.state is None:
             text = f"cluster {name} is simulated and lives in its controller's folder; name that with --state DIR"
             raise NotAllowed(text, MISSING)
@@ -93,6 +95,6 @@ class Reach:
 
 
 def home_of(project: str | None, namespace: str | None) -> Home:
-    """Whose marks are looked for; None: as a controller has it that was told nothing."""
+    """Whose marks are looked for; None: a controller's default."""
     usual = Home()
     return Home(project or usual.project, namespace or usual.namespace)

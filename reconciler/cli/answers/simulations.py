@@ -43,7 +43,7 @@ _BANDS = {0: "low", 1: "medium", 2: "high"}
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """What is different from the trace, as typed."""
+    """What differs from the trace, as typed."""
 
     arrivals: float = 1.0
     early_release: float = 0.0
@@ -66,13 +66,7 @@ class Tried:
     drawn: Drawn
 
 
-@dataclass(frozen=True, slots=True)
-class SimulationOutput:
-    form: Form
-    requests_out: Path | None
-
-
-def show_simulation(tried: Tried, told: SimulationOutput) -> int:
+def show_simulation(tried: Tried, form: Form, requests_out: Path | None) -> int:
     try:
         trace, own = _history(tried) if tried.history else (_rows(tried), None)
     except InstanceError as error:
@@ -82,9 +76,9 @@ def show_simulation(tried: Tried, told: SimulationOutput) -> int:
     policy, trace = _policy(tried, own), _varied(trace, tried.drawn)
     ordering = Bare() if policy is None else ByPolicy(policy, trace.pools, trace.weights)
     run = _replayed(trace, ordering, _rules(tried.drawn, policy))
-    if told.requests_out is not None:
-        _write(told.requests_out, requests_csv(run))
-    _print(run, told.form)
+    if requests_out is not None:
+        _write(requests_out, requests_csv(run))
+    _print(run, form)
     for record in run.records:
         if record.start is None:
             refusal = run.refusals.get(record.key)
@@ -97,7 +91,7 @@ def _rows(tried: Tried) -> Trace:
     if tried.file is None:
         raise WrongUse("name the CSV of a trace, or give --history to replay the repository's own requests")
     if tried.since is not None:
-        raise WrongUse("--since goes with --history; leave out of the CSV what shall not be replayed")
+        raise WrongUse("--since needs --history; remove from the CSV what is not to be replayed")
     sizes = dict(pool_sizes(tried.pools))
     try:
         text = sys.stdin.read() if tried.file == "-" else Path(tried.file).read_text(encoding="utf-8")
@@ -131,11 +125,11 @@ def _varied(trace: Trace, drawn: Drawn) -> Trace:
 
 
 def _policy(tried: Tried, own: Scheduling | None) -> Scheduling | None:
-    """What counts beside priority and time of filing; None: nothing does."""
+    """What counts besides priority and filing time; None: nothing."""
     if tried.by_policy:
         return own or Scheduling() if tried.policy is None else _scheduling(tried.policy)
     if tried.policy is not None:
-        raise WrongUse("--fairness off leaves every policy of the queue out; give it or --policy")
+        raise WrongUse("--fairness off turns every queue policy off; give it or --policy")
     return None
 
 
@@ -148,7 +142,7 @@ def _scheduling(file: Path) -> Scheduling:
         return found.spec.scheduling
     problems = found if isinstance(found, tuple) else ()
     said = "; ".join(f"line {problem.line}: {problem.message}; {problem.fix}" for problem in problems)
-    raise WrongUse(f"{file} is no Project: {said or 'it is of another kind'}")
+    raise WrongUse(f"{file} is not a Project: {said or 'it is of another kind'}")
 
 
 def _rules(drawn: Drawn, policy: Scheduling | None) -> Rules:

@@ -39,7 +39,7 @@ def checked(source: Source, ref: str | None, against: str | None) -> CheckResult
 
 
 def _standing(source: Source, problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
-    """Without those of requests that are over; a status that cannot be read says nothing of any."""
+    """Without those of finished requests; an unreadable status filters none."""
     try:
         loaded = source.loaded(clock(None, source)) if problems else None
     except EgsError:
@@ -48,7 +48,7 @@ def _standing(source: Source, problems: tuple[Problem, ...]) -> tuple[Problem, .
 
 
 def phases(source: Source) -> dict[tuple[str, str], Phase]:
-    """Where each request is in its life, as last written; nothing without a status."""
+    """The phase of each request, as last written; empty without a status."""
     loaded = source.loaded(clock(None, source))
     if loaded is None:
         return {}
@@ -79,7 +79,7 @@ def _shown(files: Sequence[File]) -> Iterator[File]:
 def show_validation(
     repo: str | None, path: str | None, refs: tuple[str | None, str | None], form: str
 ) -> int:
-    """The command; gives the exit code: 1 when anything is an error."""
+    """Returns the exit code: 1 if there is an error."""
     with opened(path or repo) as source:
         result = checked(source, *refs)
     if form == "json":

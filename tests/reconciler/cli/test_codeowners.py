@@ -71,7 +71,7 @@ def test_a_forge_that_knows_no_admin_is_refused(tmp_path: Path) -> None:
     done = egs("codeowners", "--forge", "gitea", "--repo", repo)
     assert done.code == 1
     assert "give forge: {login, id} to the admins" in done.err
-    assert egs("codeowners", "--repo", repo).code == 2, "nothing tells which forge"
+    assert egs("codeowners", "--repo", repo).code == 2, "the forge is unknown"
 
 
 def test_the_rules_are_what_the_check_asks_for(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def forge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[fake.Forg
 def test_check_says_what_is_not_in_force_until_all_is(forge: fake.Forge) -> None:
     first = egs("codeowners", "--check", "--repo", forge.repo, "-o", "json")
     assert first.code == 1
-    assert first.json["lacking"][0] == ".github/CODEOWNERS is not there; `egs codeowners --write` makes it"
+    assert first.json["lacking"][0] == ".github/CODEOWNERS is missing; `egs codeowners --write` writes it"
     assert "main can be pushed to directly: require pull requests" in first.json["lacking"]
     written = egs(
         "codeowners", "--write", "--push", "--repo", forge.repo, "--author", "Ada <ada@example.com>"
@@ -134,7 +134,7 @@ def test_a_change_of_people_makes_it_stale(forge: fake.Forge) -> None:
     )
     assert added.code == 0, added.err
     lacking = egs("codeowners", "--check", "--repo", forge.repo, "-o", "json").json["lacking"]
-    assert lacking[0].startswith(".github/CODEOWNERS is not what the manifests say")
+    assert lacking[0].startswith(".github/CODEOWNERS differs from the manifests")
 
 
 def test_in_a_folder_the_file_is_written_and_read_there(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def test_who_waits_for_an_admin_hears_numbers_and_names(verified: Verified) -> N
     verified.run(minutes(3))
     said = why("a/mine")
     assert "may hold 2 per request" in said
-    assert "ada may approve it (nobody approves their own request), with `egs approve a/mine`." in said
+    assert "ada may approve it (never their own request), with `egs approve a/mine`." in said
     assert "QuotaExceeded" not in said
 
 
