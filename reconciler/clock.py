@@ -11,7 +11,7 @@ WOBBLE = timedelta(minutes=1)
 
 
 class Clock(Protocol):
-    """Gives the time as aware UTC."""
+    """The time as aware UTC."""
 
     def now(self) -> datetime:
         """The present; goes back only if the machine's clock was set back by more than `WOBBLE`."""
@@ -32,8 +32,7 @@ class SystemClock:
 
     def now(self) -> datetime:
         read = wall()
-        # Otherwise a clock that was set back would stand still for hours;
-        # `reconciler.timekeeping.clock_doubt` judges it.
+        # A clock that was set back must not stop for hours; `reconciler.timekeeping.clock_doubt` judges it.
         self._last = read if read + WOBBLE < self._last else max(self._last, read)
         return self._last
 
@@ -55,7 +54,7 @@ class ScaledClock:
 
 
 class ManualClock:
-    """Stands still until it is set: for tests and simulated stories."""
+    """Does not move until it is set: for tests and simulated stories."""
 
     def __init__(self, start: datetime) -> None:
         self._now = start

@@ -31,7 +31,6 @@ class Cycle:
     pushed: str = ""  # result of the commit: Committed, Conflict, … or Unchanged; empty: none was tried
     acted: Mapping[tuple[Do, str], int] = field(default_factory=dict)  # actions by kind and answer
     carried: Mapping[tuple[str, str], int] = field(default_factory=dict)  # messages by scope and answer
-    # Seconds by which other clocks are ahead of ours.
-    clocks: Mapping[str, float] = field(default_factory=dict)
+    clocks: Mapping[str, float] = field(default_factory=dict)  # seconds by which each is ahead of ours
     doubt: str = ""  # why our clock is not trusted; then nothing was decided
     waits: str = ""  # the reason that needs a merge first; empty: none

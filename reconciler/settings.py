@@ -13,7 +13,7 @@ from reconciler.model.evidence import Level
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """Whom this process trusts, and how it identifies itself; docs/security.md explains each."""
+    """Which changes this process trusts, and how it identifies itself; docs/security.md explains each."""
 
     level: Level = "none"
     """Evidence that every change on main needs before it counts."""
@@ -100,7 +100,7 @@ class Settings:
     """Namespace in every cluster, also the controller's own, for objects that belong to no slice."""
 
     trust: Trust = Trust()
-    """Whose changes and commits count."""
+    """Which changes and commits count."""
 
     forge: ForgeAddress | None = None
     """The repository's forge; None: plain Git."""
@@ -110,4 +110,4 @@ class Settings:
 
 
 DEFAULTS = Settings(repo="", state=Path())
-"""Of those who read what another process decides by its own settings."""
+"""For readers of what another process decides by its own settings."""

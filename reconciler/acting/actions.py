@@ -260,7 +260,7 @@ def _scale_actions(cluster: str, spec: ClusterSpec, facts: Facts, view: ClusterV
 
 
 def _least(pool: Pool, there: AbstractSet[str], shut: int, told: int, serving: AbstractSet[str]) -> int:
-    """All nodes but those let go and closed; while a node serves, nodes on their way count: a scaler removes any."""
+    """All nodes but those let go and closed; while a node serves, also nodes on their way: cancelling may hit any."""
     is_real = pool.elastic is not None and pool.elastic.target is not None
     coming = max(0, told - len(there)) if is_real and serving & there else 0
     return len(there) - shut + coming

@@ -13,7 +13,7 @@ from reconciler.model.statuses import holders
 def agreed_ends(
     wanted: Wanted, facts: Facts, seen: Seen, earliest: datetime, tolerance: timedelta
 ) -> tuple[Action, ...]:
-    """What takes nodes back, or gives notice, at an instant that has come by every clock; nothing else."""
+    """Only what releases nodes, or gives notice, at a time that has passed by every clock."""
     over = set()
     for key, status in holders(facts.requests).items():
         lease = lease_ref(key, status)

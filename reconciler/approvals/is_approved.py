@@ -66,7 +66,7 @@ def approval_outcome(
 
 
 def standing_decisions(key: str, status: GPRStatus, context: Context) -> tuple[ApprovalDecision, ...]:
-    """Decisions on this request as it reads now, in the order of their authors' names."""
+    """Decisions on the present content of this request, in the order of their authors' names."""
     return tuple(
         decision
         for decision in sorted(context.wanted.decisions.get(key, ()), key=lambda d: (d.by, d.id))
@@ -90,7 +90,7 @@ def with_free_edits(status: GPRStatus, accepted: RequestSpec, ceiling: int) -> G
 
 
 def _carried(status: GPRStatus) -> tuple[str, ...]:
-    """Names of approvals that count for the request as it reads now, though they named its earlier content."""
+    """Names of approvals of an earlier content that still count for the present one."""
     known = status.approval
     return known.ids if known is not None and known.digest == status.spec_digest else ()
 

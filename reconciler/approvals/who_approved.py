@@ -247,7 +247,7 @@ class DecisionReader:
     # -- merges ----------------------------------------------------------------------------------------------
 
     def _merged(self, about: _About, authority: Authority) -> Iterator[_Found]:
-        """An admin's own signed merge commit approves the content that it brought in."""
+        """An admin's own signed merge commit approves the content that it merged."""
         found = about.provenance
         if found is None or found.merged_by is None:
             return

@@ -1,4 +1,4 @@
-"""`egs approve` and `egs reject`: an admin's decision on one request, exactly as it reads now.
+"""`egs approve` and `egs reject`: an admin's decision on one request, exactly as it is now.
 
 The file is signed with the admin's own key if there is one, without a network. The signed statement counts,
 however it reaches main.
@@ -140,7 +140,7 @@ def _admin(state: State, handle: str | None, who: Person | None) -> str:
 
 
 def _judged(source: Source, state: State, base: str, about: tuple[str, Decision]) -> RequestSpec:
-    """The request as it reads on main; raises NotAllowed if there is nothing to decide."""
+    """The request as on main; raises NotAllowed if there is nothing to decide."""
     key, options = about
     status = state.facts.requests.get(key)
     runs = status is not None and status.phase in HOLDING
@@ -180,7 +180,7 @@ def check_needed(state: State, key: str, spec: RequestSpec, options: Decision) -
 def approval_spec(
     state: State, key: str, spec: RequestSpec, options: Decision, end: datetime
 ) -> dict[str, Any]:
-    """The approval's spec: bound to the request as it reads, with its limits."""
+    """The approval's spec: bound to the request's present content, with its limits."""
     slice_, name = split(key)
     content: dict[str, Any] = {
         "slice": slice_,

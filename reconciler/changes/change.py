@@ -22,7 +22,7 @@ class Means:
     as_pull: bool | None = None
     """True: as a pull request; False: straight to main; None: not given."""
     by_default: Literal["push", "pull-request"] | None = None
-    """Of this kind of change, if not given; None: as the project says."""
+    """How this kind of change goes if `as_pull` is None; None: as the project says."""
 
     def asks(self, project: ProjectSpec) -> bool:
         if self.as_pull is not None:
@@ -49,9 +49,9 @@ class Change:
     changes: Changes
     subject: str
     branch: str = ""
-    """Name below requests/ where it is a branch; empty: made of the subject."""
+    """Name below requests/ if it becomes a branch; empty: derived from the subject."""
     text: Callable[[Submitted], str] | None = None
-    """What a pull request says of it, beside the subject."""
+    """The text of a pull request, besides the subject."""
 
 
 @dataclass(frozen=True, slots=True)

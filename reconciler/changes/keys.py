@@ -49,7 +49,7 @@ class NewKey:
 
 
 def new_text() -> str:
-    """256 random bits: nobody can guess the key, and a plain hash does not reveal it."""
+    """256 random bits: the key cannot be guessed, and a plain hash does not reveal it."""
     return PREFIX + secrets.token_urlsafe(RANDOM_BYTES)
 
 

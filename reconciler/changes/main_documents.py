@@ -25,11 +25,11 @@ Undo = Mapping[str, Outcome]
 
 @dataclass(slots=True)
 class MainDocuments:
-    """One owner. A change is tried in memory, so an invalid one fails alone and costs no commit."""
+    """One owner. Changes are tried in memory, so an invalid one fails alone and costs no commit."""
 
     repository: Repository
     read: Callable[[str, bytes], Reading] = read_document
-    """How a file is read; a front that looks at one file several times gives one that remembers."""
+    """How a file is read; a caller that reads files several times gives one with a cache."""
     _errors: frozenset[Problem] | None = None
 
     def judged(self, changes: Changes, requests: Mapping[str, GPRStatus]) -> tuple[tuple[Problem, ...], Undo]:

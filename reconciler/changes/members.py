@@ -21,7 +21,7 @@ MEMBERS, OWNERS = ("spec", "members"), ("spec", "owners")
 
 
 def add(means: Means, name: str, who: Newcomer) -> None:
-    """Adds a person, or updates an existing entry."""
+    """Adds a person, or updates their entry."""
 
     def build(state: State, base: str) -> Change:
         there = file_of(source, state, base, name)

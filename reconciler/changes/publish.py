@@ -77,7 +77,7 @@ def submit(
 
 
 def _doubts(source: Source, tried: Submitted, author: Person | None, means: Means) -> tuple[str, ...]:
-    """Why main would hold it. NotAllowed if only this command checks rights; of a proposal, the merger's count."""
+    """Why main would hold it; empty for a proposal. NotAllowed if only this command checks rights."""
     from reconciler.changes.will_it_count import doubts, is_verified
 
     if author is None or means.asks(tried.before.wanted.project):

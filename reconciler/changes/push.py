@@ -39,5 +39,5 @@ def unanswered(what: str, to_do: str) -> str:
 
 
 def overrun(times: int, to_do: str) -> str:
-    """For `Outcome.CONFLICT` so many times."""
+    """For this many `Outcome.CONFLICT`."""
     return f"others pushed to main {times} times in a row; {to_do}"

@@ -133,7 +133,7 @@ def where_it_is(done: Submitted) -> dict[str, Any]:
 
 
 def cancel(means: Means, key: str, now: str | None) -> None:
-    """Ends a waiting request with `earlyRelease` in its file, which is also right if it gets nodes meanwhile."""
+    """Ends a waiting request with `earlyRelease` in its file, which is right even if it gets nodes meanwhile."""
 
     def build(state: State, base: str) -> Change:
         there, status = existing(source, state, base, key), state.facts.requests.get(key)
@@ -172,7 +172,7 @@ def _ended(source: Source, state: State, key: str, there: FileVersions) -> bytes
 
 
 def restore(means: Means, key: str) -> None:
-    """Restores a request's file as it counts if main's is missing, broken, or has other terms."""
+    """Restores a request's file as it counts, if main's is missing, broken, or has other terms."""
 
     def build(state: State, base: str) -> Change:
         there = existing(source, state, base, key)

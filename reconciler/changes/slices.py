@@ -117,7 +117,7 @@ def create(means: Means, asked: NewSlice, *, is_trial: bool) -> None:
 def _people(
     source: Source, means: Means, asked: NewSlice, wish: bytes | None
 ) -> dict[str, list[Entry] | None]:
-    """Owners and members with keys and accounts: from the slice request, updated with the options for one person."""
+    """Owners and members with keys and accounts: from the slice request, and from the options for one person."""
     named, known = asked.owners or asked.members, people_of(wish)
     if (asked.keys or asked.forge) and len(named) != 1:
         raise WrongUse(

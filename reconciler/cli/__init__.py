@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def register(app: typer.Typer) -> Callable[[Where], Backend]:
-    """Add every command that only a repository has; gives the backend of the others (`egs.commands`)."""
+    """Adds every command that only a repository has; returns the backend of the others (`egs.commands`)."""
     from reconciler.cli import (
         file_commands,
         forecast_command,

@@ -20,7 +20,7 @@ from reconciler.sources.source import Source
 from schemas.status.gpr_status import Phase
 
 _NAMED = 5
-"""Requests that are named beside a table."""
+"""Requests that a note names besides the table."""
 Filters = Mapping[str, Any]
 
 
@@ -82,8 +82,8 @@ def _nodes(state: State, filters: Filters) -> Rows:
     _check("pool", pool, {key[1] for key in state.wanted.pools if cluster in (None, key[0])})
     for name in tables.open_clusters(state, cluster):
         output.note(
-            f"{name}: spec.admission.mode is none, so any pod of the cluster that tolerates every taint or names "
-            "a node may land on these nodes, also while a slice has them; use auto to close them"
+            f"{name}: spec.admission.mode is none, so any pod that tolerates every taint or names a node may run "
+            "on these nodes, even while a slice has them; use auto to prevent this"
         )
     unmanaged = tables.unmanaged_nodes(state, cluster) if pool is None else []
     return tables.nodes(state, cluster, pool) + unmanaged

@@ -25,7 +25,7 @@ TROUBLE = frozenset({Cause.CLUSTER_UNREACHABLE, Cause.NODE_LOST, Cause.NODE_REPL
 def whom_it_delays(
     lease: Lease, worlds: tuple[Snapshot, Snapshot], wanted: Wanted, facts: Facts
 ) -> str | None:
-    """The first request that `lease` as in the second snapshot would delay; None: none.
+    """The first request that starts later than promised with `lease` as in the second snapshot; None: none.
 
     Costs two plans, and two more during trouble.
     """
@@ -75,7 +75,7 @@ def in_calm(world: Snapshot, wanted: Wanted, facts: Facts) -> Snapshot:
 
 
 def _promised(world: Snapshot, facts: Facts) -> dict[str, int]:
-    """Each request's earliest start of the current one and those lost to trouble, even if the trouble is over."""
+    """The earliest of each request's promised start and the starts that it lost to trouble, even if that is over."""
     found: dict[str, int] = {}
     for key, request in world.requests.items():
         status = facts.requests.get(key)

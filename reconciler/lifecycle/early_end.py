@@ -143,7 +143,7 @@ def given_up(key: str, status: GPRStatus, context: Context) -> RequestOutcome:
 
 
 def with_what_is_left(before: GPRStatus, after: GPRStatus) -> GPRStatus:
-    """The edited request keeps the time that its last lease left, less what its duration was shortened by.
+    """The edited request keeps the time that its last lease left; a shorter duration reduces it.
 
     If it asks for another lease, it loses that time, the granted extension and the old approvals.
     """

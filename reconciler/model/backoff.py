@@ -22,7 +22,7 @@ class Backoff:
         return self.first if than is None else min(self.longest, than * 2)
 
     def after(self, failures: int) -> timedelta:
-        """The pause after so many failures in a row, one at least."""
+        """The pause after this many failures in a row, one or more."""
         return min(self.longest, self.first * (1 << min(failures - 1, _MOST_DOUBLINGS)))
 
 

@@ -137,7 +137,7 @@ class UnmanagedNode:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Something of ours in the cluster that differs from what it should be."""
+    """An object of ours in the cluster that differs from what it should be."""
 
     slice: str
     object: str  # kind namespace/name, as used to look it up

@@ -83,7 +83,7 @@ class Filter:
         )
 
     def may_hold(self, path: str) -> bool:
-        """True if a file can have such an event: a file holds events of one hour, none later than that hour."""
+        """True if a file can have such an event: its events are all of one hour."""
         hour = None if self.since is None else hour_of(path)
         return hour is None or self.since is None or self.since < hour + timedelta(hours=1)
 

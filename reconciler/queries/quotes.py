@@ -48,7 +48,7 @@ UNFILED = "~"
 
 
 def shape_field(shapes: Sequence[str]) -> str | list[str] | None:
-    """One shape as a string, several as a list, none as None."""
+    """One shape as text, several as a list, none as None."""
     return None if not shapes else shapes[0] if len(shapes) == 1 else list(shapes)
 
 

@@ -83,7 +83,7 @@ class Schedule:
 def full_plan(
     requests: Mapping[str, GPRStatus], snapshot: Snapshot, wanted: Wanted, known: Plan | None = None
 ) -> Plan:
-    """The plan (None: not `known`); a request that fits nowhere also gets what would fit, by the manifests."""
+    """The `known` plan, or a new one; a request that fits nowhere also gets what would fit."""
     planned = plan(snapshot) if known is None else known
     refusals = dict(planned.refusals)
     for key, refusal in refusals.items():

@@ -173,7 +173,7 @@ def node_row(
 
 
 def open_clusters(state: State, cluster: str | None = None) -> list[str]:
-    """Managed real clusters where nothing keeps pods from outside slices off the nodes."""
+    """Managed real clusters that do not keep pods from outside slices off the nodes."""
     return [
         name
         for name, spec in sorted(state.wanted.clusters.items())
@@ -183,7 +183,7 @@ def open_clusters(state: State, cluster: str | None = None) -> list[str]:
 
 
 def unmanaged_nodes(state: State, cluster: str | None = None) -> Rows:
-    """GPU nodes seen in clusters that no pool contains, as last seen; they are never planned."""
+    """GPU nodes in clusters that no pool contains, as last seen; they are never planned."""
     pooled = {(key[0], name) for key, pool in state.wanted.pools.items() for name in pool.nodes}
     return [
         {

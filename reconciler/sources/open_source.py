@@ -22,7 +22,7 @@ from schemas.errors import UserError
 
 @contextlib.contextmanager
 def opened(repo: str | None) -> Iterator[Source]:
-    """The source that `--repo` (or EGS_REPO, or the folder we stand in) names; closed at the end."""
+    """The source that `--repo`, EGS_REPO or the current folder names; closed at the end."""
     given = repo or os.environ.get("EGS_REPO")
     with contextlib.ExitStack() as stack:
         try:
@@ -48,7 +48,7 @@ def _open(given: str | None, stack: contextlib.ExitStack) -> Source:
 
 
 def _root(start: Path) -> Path:
-    """The repository around the folder we stand in; that folder itself when nothing around it looks like one."""
+    """The repository around the current folder; that folder itself if there is none."""
     for folder in (start, *start.parents):
         if (folder / "project.yaml").is_file() or (folder / ".git").exists() or is_bare(folder):
             return folder
@@ -56,5 +56,5 @@ def _root(start: Path) -> Path:
 
 
 def is_bare(folder: Path) -> bool:
-    """Whether the folder is itself a repository's store, without a work tree."""
+    """True if the folder is a repository's store without a work tree."""
     return (folder / "HEAD").is_file() and (folder / "objects").is_dir() and (folder / "refs").is_dir()

@@ -49,7 +49,7 @@ class Source(Protocol):
         """The commit's id for display; None for a folder's present files."""
 
     def files(self, ref: str | None) -> list[File]:
-        """Every file that is a document or in a document's place."""
+        """Every file that is a document or lies where one belongs."""
 
     def loaded(self, now: datetime) -> Loaded | None:
         """The last written status; None without a status."""

@@ -163,7 +163,7 @@ class StatusBranch:
         self._belief.forget()
 
     def adopt(self) -> None:
-        """An operator accepts the branch as it is, whoever wrote it."""
+        """An operator accepts the branch as it is, even if others wrote it."""
         self._belief.adopt(self._store.tips().get(self._branch))
 
     def read(self, now: datetime) -> Loaded:

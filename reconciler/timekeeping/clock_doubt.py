@@ -80,7 +80,7 @@ def offsets_s(now: datetime, readings: Iterable[ClockReading]) -> dict[str, floa
 
 
 def handed_over_readings(facts: Facts, views: Mapping[str, ClusterView]) -> Iterator[ClockReading]:
-    """Nodes with a committed lease (its end tells a moved start): its start had come for who handed them over."""
+    """Nodes that have exactly their committed lease: when they were handed over, its start had come."""
     for key, status in holders(facts.requests).items():
         held, lease, start = status.assignment, lease_ref(key, status), status.estimated_start_time
         view = None if held is None else views.get(held.cluster)

@@ -1,4 +1,4 @@
-"""`egs check-pr`: what a pull request would do, said to people, to forges and to programs."""
+"""`egs check-pr`: the effects of a pull request, for people, forges and programs."""
 
 from __future__ import annotations
 

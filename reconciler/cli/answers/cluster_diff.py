@@ -35,7 +35,7 @@ LEFT = {
     "ClusterPaused": "the cluster is paused",
     "SlicePaused": "the slice is paused",
 }
-"""Why a controller shows a difference and does not repair it."""
+"""Why a controller does not repair a difference."""
 
 
 @dataclass(slots=True)
@@ -78,7 +78,7 @@ def _chosen(wanted: Wanted, asked: Sequence[str], ways: Ways) -> list[str]:
 
 
 def _look(state: State, names: Sequence[str], reach: Reach) -> Looked:
-    """Steps 3 and 8 of the loop without a write; a cluster in trouble stops no other."""
+    """Steps 3 and 8 of the loop without a write; a failing cluster stops no other."""
     now, facts = state.now, state.committed or Facts(state.now)
     looked = Looked(state.wanted, at(facts, now))
     drivers: dict[str, ClusterDriver] = {}

@@ -30,9 +30,9 @@ from reconciler.trust.signature_check import SystemVerifier
 from schemas.errors import UserError
 
 _UNREADABLE = frozenset({"NoCommonHistory", "TooManyFiles", "NoProject"})
-"""Why nothing can be said of a branch, which is then its answer."""
+"""Reasons for which a branch cannot be checked; the reason is then its summary."""
 _GOOD = ("Good to merge", "Valid")
-"""How verdicts begin that say that nothing is wrong."""
+"""How good verdicts begin."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from schemas.rules.repository import Repository
 from schemas.status.gpr_status import Phase
 
 _LONG = 2000
-"""Files from which on a person would wonder whether anything happens."""
+"""From this many files on, a progress bar is shown."""
 
 
 def checked(source: Source, ref: str | None, against: str | None) -> CheckResult:

@@ -111,7 +111,7 @@ def test_nodes_that_are_open_to_other_pods_are_said_to_be(tmp_path: Path, mode: 
     real = cluster(driver="kubernetes", access={"pull": True}, admission={"mode": mode})
     repo = folder(tmp_path / "f", fleet(**{"clusters/east.yaml": real}))
     told = egs("get", "nodes", "--repo", repo)
-    assert ("may land on these nodes" in told.err) is is_said
+    assert ("may run on these nodes" in told.err) is is_said
     assert told.code == 0
 
 
