@@ -311,10 +311,8 @@ def too_few_hours(pool: PoolKey, found: Verdict, account: Account) -> str:
     may = f"{_MAY_TAKE} {bound.gpu_hours} GPU-hours a month{bound.where}"
     if asks > bound.gpu_hours:
         return f"{may}, but this request needs {asks:g}; ask for fewer nodes or less time"
-    left = max(0.0, account.left(bound))
-    return (
-        f"{may}; {left:g} are left in {account.month} and it needs {asks:g}; it is queued when there is room"
-    )
+    left = f"{max(0.0, account.left(bound)):g} are left in {account.month}"
+    return f"{may}; {left} and it needs {asks:g}; it is queued when there is room"
 
 
 def queue_full(most: int) -> str:

@@ -115,9 +115,8 @@ class Reviews:
             return None
         is_last = question in self._open and answer.at == self._open[question].asked
         # An empty answer is harmless however old it is.
-        return (
-            answer.approvals if now - answer.at <= COUNTS_FOR or (is_last and not answer.approvals) else None
-        )
+        counts = now - answer.at <= COUNTS_FOR or (is_last and not answer.approvals)
+        return answer.approvals if counts else None
 
     def _heed_hook(self, now: datetime) -> None:
         """After a webhook every question is due again."""

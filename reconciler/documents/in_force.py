@@ -202,13 +202,8 @@ class Desired:
 
     def _refiled(self, last: Wanted) -> Wanted:
         """The same documents with other requests: what was derived from the documents stays valid."""
-        return replace(
-            last,
-            commit=self.commit or "",
-            filed=self._filed,
-            trust=self._trust,
-            workspaces=self._workspaces(),
-        )
+        commit, spaces = self.commit or "", self._workspaces()
+        return replace(last, commit=commit, filed=self._filed, trust=self._trust, workspaces=spaces)
 
     def _resolved(self) -> Wanted:
         project = self._force.get(PROJECT)
@@ -329,12 +324,9 @@ class Desired:
         clusters = {s.assignment.cluster for s in there if s.assignment is not None}
         for path in gone:
             document = self._force[path].document
-            needed = (
-                isinstance(document, Project)
-                or (isinstance(document, Slice | WorkspaceRequest) and document.metadata.name in slices)
-                or (isinstance(document, Cluster) and document.metadata.name in clusters)
-            )
-            if not needed:
+            name, of_slice = document.metadata.name, isinstance(document, Slice | WorkspaceRequest)
+            is_held = (of_slice and name in slices) or (isinstance(document, Cluster) and name in clusters)
+            if not (is_held or isinstance(document, Project)):
                 del self._force[path]
                 self._wanted = self._last = None
 

@@ -100,14 +100,10 @@ def _cut(text: str, mapping: MappingNode, field: Field, value: Any) -> _Cut | No
 
 def _replaced(text: str, pair: tuple[Node, Node], value: Any) -> _Cut:
     key, old = pair
-    if (
-        isinstance(old, ScalarNode)
-        and old.style not in ("|", ">")
-        and old.start_mark.index < old.end_mark.index
-    ):
-        return _Cut(old.start_mark.index, old.end_mark.index, _inline(value, in_flow=False))
-    if getattr(old, "flow_style", False):
-        return _Cut(old.start_mark.index, old.end_mark.index, _inline(value, in_flow=False))
+    begin, end = old.start_mark.index, old.end_mark.index
+    is_word = isinstance(old, ScalarNode) and old.style not in ("|", ">") and begin < end
+    if is_word or getattr(old, "flow_style", False):
+        return _Cut(begin, end, _inline(value, in_flow=False))
     # A value on its own lines, or no value: everything after the key's colon is replaced.
     colon = text.index(":", key.end_mark.index) + 1
     end = max(colon, last_character(text, old))
@@ -142,11 +138,9 @@ def last_character(text: str, node: Node) -> int:
         end = int(node.end_mark.index)
         return len(text[:end].rstrip()) if isinstance(node, ScalarNode) and node.style in ("|", ">") else end
     last = node.value[-1]
-    return (
-        last_character(text, last[1] if isinstance(last, tuple) else last)
-        if _has_value(last)
-        else int(last[0].end_mark.index)
-    )
+    if not _has_value(last):
+        return int(last[0].end_mark.index)
+    return last_character(text, last[1] if isinstance(last, tuple) else last)
 
 
 def _has_value(entry: Any) -> bool:

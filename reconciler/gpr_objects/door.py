@@ -22,7 +22,7 @@ from threading import Event
 from typing import Any
 
 from reconciler.changes.push import TRIES, overrun, push, refused_push, unanswered
-from reconciler.clock import Clock, SystemClock
+from reconciler.clock import SystemClock
 from reconciler.clusters.kubernetes.admission.object_authors import (
     BINDING_PATH,
     POLICY_PATH,
@@ -314,11 +314,9 @@ def person_of(author: Author, cluster: str) -> Person:
     return Person(name, f"{local}@{cluster}.invalid")
 
 
-def run_door(
-    api: Api, settings: Settings, door: DoorSettings, ended: Event, clock: Clock | None = None
-) -> None:
+def run_door(api: Api, settings: Settings, door: DoorSettings, ended: Event) -> None:
     """Runs passes until `ended`; failures are logged and retried. Uses its own mirror, not the controller's."""
-    time, home = clock or SystemClock(), settings.state / "doors" / door.cluster
+    clock, home = SystemClock(), settings.state / "doors" / door.cluster
     home.mkdir(parents=True, exist_ok=True)
     sign, believes = signing(own_key(settings.trust)), machines_of(settings.trust).controllers()
     store = GitStore(settings.repo, home / "mirror.git", credentials=settings.credentials, sign=sign)
@@ -328,7 +326,7 @@ def run_door(
         requests.start()
         while not ended.is_set():
             requests.woken.clear()
-            _repeat(lambda: requests.step(time.now()), ended, replace(backoff.DOOR, first=door.pause))
+            _repeat(lambda: requests.step(clock.now()), ended, replace(backoff.DOOR, first=door.pause))
             ended.wait(door.pause.total_seconds())
             _either(requests.woken, ended, (settings.poll - door.pause).total_seconds())
     finally:

@@ -157,10 +157,9 @@ STEADY = timedelta(minutes=10)
 
 def _steady_until(request: Request | None, status: GPRStatus, wanted: Wanted, look: _Look) -> int:
     """Until when waiting adds nothing to its rank: what it adds only grows, so two equal values suffice."""
-    later = look.now + STEADY
-    is_steady = (
-        request is not None and _is_plain(status, look) and _at(request, status, wanted, later) is request
-    )
+    later, is_steady = look.now + STEADY, False
+    if request is not None and _is_plain(status, look):
+        is_steady = _at(request, status, wanted, later) is request
     return seconds(later if is_steady else look.now)
 
 
@@ -247,11 +246,7 @@ def _request(key: str, status: GPRStatus, wanted: Wanted, look: _Look) -> Reques
 
 
 def promise_of(status: GPRStatus) -> Promise | None:
-    start, cluster, pool = (
-        status.estimated_start_time,
-        status.estimated_cluster,
-        status.estimated_pool,
-    )
+    start, cluster, pool = status.estimated_start_time, status.estimated_cluster, status.estimated_pool
     if start is None or cluster is None or pool is None:
         return None
     return Promise(pool=(cluster, pool), start=seconds(start), bound=status.bound_nodes)

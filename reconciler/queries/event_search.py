@@ -117,18 +117,6 @@ def slice_of_event(row: EventRow) -> str | None:
     return row.get("request", "").partition("/")[0] or row.get("slice")
 
 
-def walk(
-    paths: Iterable[str],
-    rows_of: Callable[[str], list[EventRow]],
-    wanted: Filter,
-    before: Spot | None = None,
-) -> Iterator[tuple[Spot, EventRow]]:
-    """Matching events and where they are stored, newest first; `before`: only older ones."""
-    for spot, row in looked(newest_first(paths), rows_of, wanted, Between(before=before)):
-        if wanted.takes(row):
-            yield spot, row
-
-
 def newest_first(paths: Iterable[str]) -> list[str]:
     """Event files in the order in which they are searched."""
     return sorted(paths, key=age, reverse=True)
@@ -165,7 +153,8 @@ def events(source: Source, wanted: Filter, limit: int) -> list[EventRow]:
     def rows_of(path: str) -> list[EventRow]:
         return events_from(store.read([files[path]])[files[path]])
 
-    return [row for _, row in islice(walk(files, rows_of, wanted), limit)]
+    found = (row for _, row in looked(newest_first(files), rows_of, wanted, Between()))
+    return list(islice(filter(wanted.takes, found), limit))
 
 
 def event_row(row: Mapping[str, object]) -> dict[str, Any]:

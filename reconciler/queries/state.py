@@ -59,9 +59,9 @@ class State:
         return found
 
 
-def read_state(source: Source, now: datetime, ref: str | None = None) -> State:
+def read_state(source: Source, now: datetime) -> State:
     """The cost depends on the documents that differ from the cache, plus one read of the status."""
-    return read_states(source, now, ref)[0]
+    return read_states(source, now, None)[0]
 
 
 def read_states(source: Source, now: datetime, *refs: str | None) -> list[State]:

@@ -320,11 +320,10 @@ def queue(state: State, slice_: str | None = None) -> Rows:
 
 def queue_row(state: State, found: Line, key: str) -> dict[str, Any]:
     status, turn = state.facts.requests[key], found.turns[key]
-    row = (
-        unranked_row(key, status)
-        if turn.rank is None
-        else ranked_row((key, status), (turn.rank, turn.position), state.snapshot, found.planned)
-    )
+    if turn.rank is None:
+        row = unranked_row(key, status)
+    else:
+        row = ranked_row((key, status), (turn.rank, turn.position), state.snapshot, found.planned)
     start = status.estimated_start_time or row.start
     slice_, _, name = key.partition("/")
     where = turn.pool or _promised(status)

@@ -64,14 +64,10 @@ def _of_pending(state: State, key: str, status: GPRStatus) -> Iterator[str]:
     """The violations, who may approve, and what is wrong with approvals that do not count."""
     reason, _, doubts = (status.message or "the project's rules").partition("; ")
     slice_ = state.wanted.slices.get(status.accepted_spec.slice)
-    needs = (
-        ()
-        if slice_ is None
-        else approval_reasons(status.accepted_spec, slice_, state.wanted.project, state.wanted.pools)
-    )
+    spec, project, pools = status.accepted_spec, state.wanted.project, state.wanted.pools
+    needs = () if slice_ is None else approval_reasons(spec, slice_, project, pools)
     what = " and ".join(need.message for need in needs) or reason
     yield f"It waits for an admin: {what}."
-    project = state.wanted.project
     if project.admins:
         who = ", ".join(admin.handle for admin in project.admins)
         but = "" if project.approval.own_requests else " (never their own request)"
@@ -154,10 +150,8 @@ def _expected(state: State, planned: Plan, key: str, *, is_known: bool) -> Itera
 def _of_holding(state: State, status: GPRStatus) -> Iterator[str]:
     held = status.assignment
     nodes = "its nodes" if held is None else f"{', '.join(held.nodes)} of {held.cluster}"
-    start, end = (
-        status.start_time or status.estimated_start_time,
-        status.end_time or status.estimated_end_time,
-    )
+    start = status.start_time or status.estimated_start_time
+    end = status.end_time or status.estimated_end_time
     if status.phase is Phase.PROVISIONING and start is not None:
         yield from coming_nodes(status, nodes, format_instant(start))
     elif status.phase is Phase.PROVISIONED and end is not None:

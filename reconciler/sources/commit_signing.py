@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
-from collections.abc import Mapping
 from pathlib import Path
 
 from reconciler.model.evidence import GIT
@@ -36,7 +34,7 @@ def must_sign(folder: Path) -> bool:
     return configured("commit.gpgsign", folder) == "true"
 
 
-def _gpg(program: str, key: str, payload: bytes, environment: Mapping[str, str] = os.environ) -> str:
+def _gpg(program: str, key: str, payload: bytes) -> str:
     found = shutil.which(program)
     if found is None:
         raise UserError(f"nothing was signed: {program} is not installed; install GnuPG", "NotSigned")
@@ -44,18 +42,15 @@ def _gpg(program: str, key: str, payload: bytes, environment: Mapping[str, str] 
         done = subprocess.run(  # noqa: S603 - fixed arguments; the keyring and the agent are the person's own
             [found, "--detach-sign", "--armor", "--local-user", key],
             input=payload,
-            env=environment,
             capture_output=True,
             timeout=_PATIENCE_S,
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise UserError(
-            f"nothing was signed: {key} took longer than {_PATIENCE_S:g} s", "NotSigned"
-        ) from error
+        text = f"nothing was signed: {key} took longer than {_PATIENCE_S:g} s"
+        raise UserError(text, "NotSigned") from error
     if done.returncode != 0:
         said = " ".join(done.stderr.decode("utf-8", "replace").split())[-200:]
-        raise UserError(
-            f"nothing was signed: {said or 'gpg gave no reason'}; check the key and the agent", "NotSigned"
-        )
+        text = f"nothing was signed: {said or 'gpg gave no reason'}; check the key and the agent"
+        raise UserError(text, "NotSigned")
     return done.stdout.decode("ascii")

@@ -217,9 +217,8 @@ class StatusBranch:
 
     def _resume_events(self, entries: Mapping[str, Entry], now: datetime) -> tuple[str, ...]:
         """Continues the newest event file, or starts a new one if it is unreadable, with an alarm."""
-        self._told = self._told_in(
-            {p: entries[p] for p in sorted(self._event_paths, key=age)[-RECENT_FILES:]}
-        )
+        recent = sorted(self._event_paths, key=age)[-RECENT_FILES:]
+        self._told = self._told_in({path: entries[path] for path in recent})
         self._event_path, self._event_rows = "", []
         parts = [path for path in self._event_paths if path.startswith(_hour(now))]
         if not parts:

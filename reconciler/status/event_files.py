@@ -75,10 +75,9 @@ class _Filling:
     def has_room(self, text: str) -> bool:
         if self._omitted():
             return False
-        most = (
-            (EVENTS_PER_FILE - 1, FILE_BYTES - LAST_BYTES) if self.is_last else (EVENTS_PER_FILE, FILE_BYTES)
-        )
-        return len(self._rows) < most[0] and self._size + len(text.encode()) <= most[1]
+        rows, size = (1, LAST_BYTES) if self.is_last else (0, 0)  # reserved for the count of dropped events
+        fits = self._size + len(text.encode()) <= FILE_BYTES - size
+        return fits and len(self._rows) < EVENTS_PER_FILE - rows
 
     def add(self, event: Row, text: str) -> None:
         self._rows.append(event)

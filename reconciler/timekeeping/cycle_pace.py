@@ -53,6 +53,4 @@ class Pace:
     def ahead(self, *, has_more: bool) -> Settings:
         """The settings for deciding: starts that the next cycle might miss are decided in this one."""
         more = min(MOST_AHEAD, self._took * 2 + (AHEAD if has_more else timedelta()))
-        return (
-            replace(self._settings, start_lead=self._settings.start_lead + more) if more else self._settings
-        )
+        return replace(self._settings, start_lead=self._settings.start_lead + more)

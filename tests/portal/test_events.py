@@ -12,7 +12,7 @@ import pytest
 from portal.views import event_search
 from portal.views.event_log import EventReader
 from portal.views.event_search import search_of
-from reconciler.queries.event_search import Filter, Spot, walk
+from reconciler.queries.event_search import Between, Filter, Spot, looked, newest_first
 from schemas.reading.units import parse_instant
 from tests.egs.remote import Shell
 from tests.reconciler.cli.rig import egs
@@ -149,10 +149,14 @@ def test_no_file_of_an_hour_before_the_time_is_read() -> None:
 
     paths = ["events/2026-11-21/08-0.yaml", "events/2026-11-21/09-2.yaml", "events/2026-11-21/09-10.yaml"]
     wanted = Filter(since=parse_instant("2026-11-21T09:35:00Z"))
-    spots = [spot for spot, _ in walk(paths, rows, wanted)]
+
+    def found(part: Between) -> list[Spot]:
+        return [spot for spot, row in looked(newest_first(paths), rows, wanted, part) if wanted.takes(row)]
+
+    spots = found(Between())
     assert spots == [Spot(paths[2], 1), Spot(paths[1], 1)]
     assert read == [paths[2], paths[1]]
-    assert [spot for spot, _ in walk(paths, rows, wanted, before=spots[0])] == [spots[1]]
+    assert found(Between(before=spots[0])) == [spots[1]]
 
 
 def test_a_log_that_is_followed_is_that_of_its_commit(site: Site) -> None:
