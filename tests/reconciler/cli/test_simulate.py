@@ -120,7 +120,7 @@ def test_a_request_that_never_starts_is_told_and_makes_the_answer_no(trace: Path
         ),
         pytest.param(["FILE", "--history"], "leave out FILE and --pool", id="both"),
         pytest.param(["FILE", "--pool", "p=2", "--failures", "often"], "--failures often", id="no time"),
-        pytest.param(["FILE", "--pool", "p=2", "--policy", "FILE"], "is no Project", id="no policy"),
+        pytest.param(["FILE", "--pool", "p=2", "--policy", "FILE"], "is not a Project", id="no policy"),
         pytest.param(
             ["FILE", "--pool", "p=2", "--policy", "FILE", "--fairness", "off"], "--fairness off", id="neither"
         ),
