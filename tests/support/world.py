@@ -26,8 +26,6 @@ from schemas.status.gpr_status import AgentReport, GPRStatus, NodeMetadata
 from tests.support.memory_remote import MemoryRemote
 
 START = datetime(2026, 11, 21, 8, tzinfo=UTC)
-POLL = timedelta(minutes=10)
-"""Cycles in which nothing can have changed cost tests most of their time; some tests poll more often."""
 BO = Person("Bo", "bo@example.com")
 ADMIN = "ada"
 
@@ -115,7 +113,7 @@ class World:
         self.state = state
         self.adopt = adopt
         self.mailroom = mailroom
-        given: dict[str, object] = {"pushes_per_minute": None, "poll": POLL} | settings
+        given: dict[str, object] = {"pushes_per_minute": None} | settings
         self.settings = Settings(repo="memory", state=Path("unused"), **given)  # type: ignore[arg-type]
         self.watchers: list[Callable[[Cycle], None]] = []
         self.log: list[Cycle] = []

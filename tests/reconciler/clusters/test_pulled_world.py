@@ -103,7 +103,7 @@ def test_an_applier_killed_at_any_write_loses_and_doubles_nothing():
 def pulled(**spec: object) -> PulledWorld:
     """One request for 20 minutes from minute 2 on, in a pulled cluster."""
     files = {"clusters/east.yaml": cluster(access={"pull": True}, **spec)}
-    return PulledWorld({**files, gpr_path("a/x"): gpr("a", "x", duration="20m")}, poll=MINUTE)
+    return PulledWorld({**files, gpr_path("a/x"): gpr("a", "x", duration="20m")})
 
 
 def held(world: PulledWorld) -> list[str]:

@@ -38,7 +38,7 @@ CHANGES: dict[str, dict[str, str | None]] = {
 
 def with_some_over() -> World:
     """Three requests of a slice are over, one of another waits for an admin."""
-    world = World()
+    world = World(poll=timedelta(minutes=10))
     for name in "pqr":
         world.file(f"a/{name}", nodes=1, duration="30m")
     world.file("b/waits", nodes=2, duration="1h")
