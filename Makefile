@@ -4,6 +4,8 @@ BIN := .venv/bin
 ONCE ?=
 # Bytecode is kept: without it every process that a test starts compiles the packages again.
 export PYTHONDONTWRITEBYTECODE :=
+# One more than there are cores: tests of a control plane wait for it most of their time.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 QUICK := tests/agent tests/fuzz tests/schemas tests/scheduler $(addprefix tests/portal/,http identity views) \
   tests/reconciler/*.py $(addprefix tests/reconciler/,accounts acting approvals deciding documents gpr_objects health \
   lifecycle model planning pulls status timekeeping)
@@ -14,7 +16,7 @@ demo: .venv/ready ## the whole system on this machine (ONCE=1: the story in simu
 	$(BIN)/egs demo $(if $(ONCE),--once)
 
 test: .venv/ready ## all tests; at the end, where the time went
-	$(BIN)/pytest -n auto --dist loadgroup --budget
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup --budget
 
 quick: .venv/ready ## for the inner loop: rooms whose tests start no processes, with few examples
 	EGS_TEST_PROFILE=quick $(BIN)/pytest -n auto -m "not slow" $(QUICK)
