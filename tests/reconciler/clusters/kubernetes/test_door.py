@@ -273,12 +273,12 @@ def test_the_process_files_and_ends(rig):
     assert not process.is_alive()
 
 
-def test_a_cluster_without_the_custom_resource_says_so(new_plane, tmp_path):
+def test_a_cluster_without_the_custom_resource_says_so(served, tmp_path):
     """Last in this module: it takes the custom resource away."""
-    rig = Rig(new_plane, tmp_path)
+    rig = Rig(served, tmp_path)
     rig.door.step(at(0))
-    new_plane.api.delete(f"{CRDS}/gprs.egs.dev")
-    eventually(lambda: new_plane.api.find(f"{CRDS}/gprs.egs.dev") is None, "it is gone")
+    served.api.delete(f"{CRDS}/gprs.egs.dev")
+    eventually(lambda: served.api.find(f"{CRDS}/gprs.egs.dev") is None, "it is gone")
     rig.close()
     rig.door = rig.opened()
     with pytest.raises(Fault, match="apply deploy/crds") as missing:
