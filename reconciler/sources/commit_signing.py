@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -44,6 +45,7 @@ def _gpg(program: str, key: str, payload: bytes) -> str:
             input=payload,
             capture_output=True,
             timeout=_PATIENCE_S,
+            env=os.environ,
             check=False,
         )
     except subprocess.TimeoutExpired as error:

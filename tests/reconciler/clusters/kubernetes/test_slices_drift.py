@@ -233,7 +233,7 @@ def test_an_older_controller_changes_nothing(kube, slices, is_removed):
     """Issue 3 §2: also when its informers know nothing of the newer one yet."""
     older = opened(kube.api)
     ensured(slices, terms(), OLD)
-    for informer in older._informers:
+    for informer in older.informers:
         informer.stop()  # paused
     if is_removed:
         finished(lambda now: slices.remove("vision", False, NEWER, now))
@@ -265,7 +265,7 @@ def test_a_leader_that_falls_asleep_after_its_claim_meets_what_the_newer_one_wro
     older = opened(kube.api)
     ensured(slices, terms(), OLD)
     eventually(lambda: older._repairs.find("vision", "ResourceQuota/egs-gpus"), "the quota")
-    for informer in older._informers:
+    for informer in older.informers:
         informer.stop()
     stale = older._repairs.find("vision", "ResourceQuota/egs-gpus")
     ensured(slices, terms(gpus=8), NEWER)

@@ -170,7 +170,7 @@ def test_one_verb_less_fails_with_a_plain_word(system, group, resource, verb):
         return answer if isinstance(answer, Refused) else None
 
     if verb == "watch":
-        told = eventually(lambda: slices._informers[0]._trouble, "the trouble")
+        told = eventually(lambda: slices.informers[0]._trouble, "the trouble")
     else:
         told = eventually(look, "a refusal")
     slices.stop()
