@@ -21,8 +21,8 @@ from reconciler.clusters.simulated import simulated_writes
 from reconciler.clusters.simulated.gpu_readings import as_data, readings_of
 from reconciler.clusters.simulated.growing_pools import fleet_at, scaled, sizes_of
 from reconciler.clusters.simulated.scripted_faults import Scripted, api_failure, dead_nodes
-from reconciler.clusters.simulated.simulated_workloads import advance, settle
-from reconciler.clusters.simulated.simulated_world import Job, Workload, World, fleet_of, view_of
+from reconciler.clusters.simulated.simulated_workloads import advance, remembered, settle
+from reconciler.clusters.simulated.simulated_world import Fleet, Job, Workload, World, fleet_of, view_of
 from reconciler.clusters.simulated.simulated_writes import WriteTarget
 from reconciler.clusters.simulated.state_file import StateFile
 from reconciler.model.cluster_port import (
@@ -151,20 +151,31 @@ class EmbeddedCluster:
         """A person deletes a workload; it may be missing."""
         with self._state.locked() as world:
             at = advance(world, fleet_at(self._fleet, world, now), now)
-            left = tuple(w for w in at.workloads if (w.job.namespace, w.job.name) != (namespace, name))
-            self._state.save(self._settled(replace(at, workloads=left), now))
+            gone = [w for w in at.workloads if (w.job.namespace, w.job.name) == (namespace, name)]
+            left = tuple(w for w in at.workloads if w not in gone)
+            self._state.save(self._settled(remembered(replace(at, workloads=left), gone, now), now))
 
     def gpu_readings(self, node: str, now: datetime) -> tuple[Mapping[str, object], ...]:
         """What NVML would report on that node, as plain data; changes nothing.
 
         Raises `Fault` (`NodeNotReady`) if no agent could run: the node is dead or not in this cluster.
         """
-        with self._state.locked() as world:
-            fleet = fleet_at(self._fleet, world, now)
-            at = advance(world, fleet, now)
+        at, fleet = self._now_at(now)
         if node not in fleet.views or node in dead_nodes(at.faults, now):
             raise Fault(f"node {node} of cluster {self._name} does not answer", "NodeNotReady")
         return tuple(as_data(gpu) for gpu in readings_of(at, fleet, node, now))
+
+    def history(self, now: datetime) -> tuple[World, Fleet]:
+        """The state with what it remembers of the past, for telemetry; changes nothing."""
+        at, fleet = self._now_at(now)
+        if api_failure(at.faults, now) is not None:
+            raise self._unreachable()
+        return at, fleet
+
+    def _now_at(self, now: datetime) -> tuple[World, Fleet]:
+        with self._state.locked() as world:
+            fleet = fleet_at(self._fleet, world, now)
+            return advance(world, fleet, now), fleet
 
     def _call(self, now: datetime, writes: bool, work: Callable[[WriteTarget], tuple[World, T]]) -> T:
         """One API call: the world advances to `now`, `work` runs in it, and the answer may get lost."""

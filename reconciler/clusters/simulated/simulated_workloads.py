@@ -7,14 +7,17 @@ name, so that the same history always gives the same result.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from reconciler.clusters.simulated.scripted_faults import cordoned_nodes, dead_nodes, turning_points
-from reconciler.clusters.simulated.simulated_world import Fleet, Workload, World, drained_at
+from reconciler.clusters.simulated.simulated_world import Fleet, Ran, Workload, World, drained_at
 
 KEPT = timedelta(days=1)
 """Finished workloads are shown this long and then removed, so that the state stays bounded."""
+PAST_KEPT, MOST_PAST = timedelta(days=8), 1000
+"""How long and how many of the earlier uses of GPUs are remembered: charts look back a week."""
 
 
 def advance(world: World, fleet: Fleet, now: datetime) -> World:
@@ -31,12 +34,28 @@ def settle(world: World, fleet: Fleet, now: datetime) -> World:
     """
     if not world.workloads:
         return world
-    kept = tuple(_ended(w, now) for w in world.workloads if not _forgotten(w, now))
-    stopped = _stopped(kept, world, fleet, now)
+    kept = tuple(w for w in world.workloads if not _forgotten(w, now))
+    stopped = _stopped(tuple(_ended(w, now) for w in kept), world, fleet, now)
+    left = [
+        before for before, after in zip(kept, stopped, strict=True) if before.gpu_slots != after.gpu_slots
+    ]
     placed = _placed(stopped, world, fleet, now)
     if placed == world.workloads:
         return world
-    return replace(world, workloads=placed, at=now)
+    return remembered(replace(world, workloads=placed, at=now), left, now)
+
+
+def remembered(world: World, left: Iterable[Workload], now: datetime) -> World:
+    """The world that knows which GPUs these running workloads had until `now`, or until their own end."""
+    ran = [
+        Ran(w.job, w.slice, w.node, w.gpu_slots, w.since, min(w.ends_at or now, now))
+        for w in left
+        if w.node is not None and w.gpu_slots
+    ]
+    if not ran:
+        return world
+    recent = (r for r in world.past if now - r.until <= PAST_KEPT)
+    return replace(world, past=(*recent, *ran)[-MOST_PAST:])
 
 
 def busy_gpus(world: World, node: str) -> int:
@@ -56,7 +75,7 @@ def _forgotten(w: Workload, now: datetime) -> bool:
 
 def _ended(w: Workload, now: datetime) -> Workload:
     end = w.ends_at
-    return w if end is None or now < end else replace(w, phase="Succeeded", since=end)
+    return w if end is None or now < end else replace(w, phase="Succeeded", since=end, gpu_slots=())
 
 
 def _stopped(
@@ -64,7 +83,7 @@ def _stopped(
 ) -> tuple[Workload, ...]:
     dead = dead_nodes(world.faults, now)
     return tuple(
-        replace(w, phase="Pending", node=None, since=now)
+        replace(w, phase="Pending", node=None, since=now, gpu_slots=())
         if (node := w.uses_gpus_of) is not None
         and (node in dead or node not in fleet.views or not _may_stay(w, node, world, now))
         else w
@@ -98,27 +117,28 @@ def _placed(
 
 def _free_gpus(
     workloads: tuple[Workload, ...], world: World, fleet: Fleet, now: datetime
-) -> dict[str, dict[str, int]]:
-    """Slice -> node -> GPUs that a new workload may use, nodes by name."""
+) -> dict[str, dict[str, list[int]]]:
+    """Slice -> node -> indices of the GPUs that a new workload may use, nodes by name."""
     out = dead_nodes(world.faults, now) | cordoned_nodes(world.faults, now)
-    free: dict[str, dict[str, int]] = {}
+    free: dict[str, dict[str, list[int]]] = {}
     for name, held in sorted(world.nodes.items()):
         shut = held.isolated is not None or held.drain_until is not None or name in out
         if held.lease is not None and not shut and name in fleet.views:
-            free.setdefault(held.lease.slice, {})[name] = fleet.pools[name].gpus_per_node
+            free.setdefault(held.lease.slice, {})[name] = list(range(fleet.pools[name].gpus_per_node))
     for w in workloads:
         if w.uses_gpus_of in free.get(w.slice, {}):
-            free[w.slice][str(w.node)] -= w.job.gpus
+            left = free[w.slice][str(w.node)]
+            free[w.slice][str(w.node)] = [index for index in left if index not in w.gpu_indices]
     return free
 
 
-def _started(w: Workload, free: dict[str, dict[str, int]], now: datetime) -> Workload:
+def _started(w: Workload, free: dict[str, dict[str, list[int]]], now: datetime) -> Workload:
     """`w` running if it can, with its GPUs taken out of `free`."""
     if w.job.gpus == 0:
         return replace(w, phase="Running", since=now)
     nodes = free.get(w.slice, {})
-    node = next((name for name, left in nodes.items() if left >= w.job.gpus), None)
+    node = next((name for name, left in nodes.items() if len(left) >= w.job.gpus), None)
     if node is None:
         return w
-    nodes[node] -= w.job.gpus
-    return replace(w, phase="Running", node=node, since=now)
+    slots, nodes[node] = tuple(nodes[node][: w.job.gpus]), nodes[node][w.job.gpus :]
+    return replace(w, phase="Running", node=node, since=now, gpu_slots=slots)

@@ -109,6 +109,7 @@ class Workload:
     phase: Literal["Pending", "Running", "Succeeded"] = "Pending"
     node: str | None = None
     since: datetime = EPOCH  # when the phase began
+    gpu_slots: tuple[int, ...] = ()  # indices of its GPUs while it runs
 
     @property
     def ends_at(self) -> datetime | None:
@@ -120,6 +121,23 @@ class Workload:
     @property
     def uses_gpus_of(self) -> str | None:
         return self.node if self.job.gpus and self.phase == "Running" else None
+
+    @property
+    def gpu_indices(self) -> tuple[int, ...]:
+        """Its GPUs on that node; a state of an earlier release does not tell, then the first ones."""
+        return self.gpu_slots or tuple(range(self.job.gpus))
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """GPUs that a workload had: their figures are remembered with it."""
+
+    job: Job
+    slice: str
+    node: str
+    gpu_slots: tuple[int, ...]
+    since: datetime
+    until: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +152,7 @@ class World:
     spent: tuple[CheckFails, ...] = ()  # one entry for each time that a limited one was applied
     sizes: Mapping[str, Sized] = field(default_factory=dict)  # of scaled elastic pools
     notes: tuple[Note, ...] = ()  # announced notes, oldest first, at most `NOTES_KEPT`
+    past: tuple[Ran, ...] = ()  # GPU workloads that ended or lost their node, oldest end first
 
     def held(self, node: str) -> Held:
         """Changes made to a node; empty for an untouched one."""
