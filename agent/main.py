@@ -24,7 +24,7 @@ from agent.port import Reader
 from agent.report import Identity, Reporter, as_text, report_of
 from agent.settings import Settings
 from agent.simulated import SimulatedReader, file_source
-from agent.watch import Manifest, Watch
+from agent.watch import Manifest, Observer, Watch
 from reconciler.clock import Clock, SystemClock
 from reconciler.credentials import from_environment
 from reconciler.store.git.git_store import GitStore
@@ -67,6 +67,25 @@ State = Annotated[
     Path, typer.Option("--state", envvar="EGS_STATE", help="Folder for the mirror; safe to delete.")
 ]
 
+Listen = Annotated[
+    str | None,
+    typer.Option(
+        "--listen",
+        envvar="EGS_LISTEN",
+        metavar="HOST:PORT",
+        help="Serve metrics and the last hours here. Default: off.",
+    ),
+]
+PodResources = Annotated[
+    Path | None,
+    typer.Option(
+        "--pod-resources",
+        envvar="EGS_POD_RESOURCES",
+        metavar="SOCKET",
+        help="The kubelet's socket, to name the pods of GPUs in telemetry. Default: none.",
+    ),
+]
+
 DEFAULT_STATE = Path("~/.local/state/egs-agent")
 
 
@@ -105,19 +124,48 @@ def run(  # noqa: PLR0913 - the options of a command
     simulated: Simulated = None,
     interval: Interval = 10,
     state: State = DEFAULT_STATE,
+    listen: Listen = None,
+    pod_resources: PodResources = None,
     key: OwnKey = None,
 ) -> None:
     """Read, judge and report on change, until SIGTERM or Ctrl-C."""
     every = timedelta(seconds=interval)
-    settings = _settings(Settings(repo, cluster, node, agent or node, state, simulated, every, key=key))
-    with _refusals_told(), closing(_store(settings)) as store:
-        keep_watching(watch(settings, store, identity(settings)), every, SystemClock())
+    settings = _settings(
+        Settings(
+            repo,
+            cluster,
+            node,
+            agent or node,
+            state,
+            simulated,
+            every,
+            listen=listen,
+            pod_resources=pod_resources,
+            key=key,
+        )
+    )
+    clock = SystemClock()
+    with _refusals_told(), closing(_store(settings)) as store, _observed(settings, clock) as observe:
+        keep_watching(watch(settings, store, identity(settings), observe), every, clock)
 
 
-def watch(settings: Settings, store: Store, who: Identity) -> Watch:
+def watch(settings: Settings, store: Store, who: Identity, observe: Observer = lambda *_: None) -> Watch:
     """Put the parts of one agent together."""
     manifest = Manifest(store, settings.main_branch, who, settings.thresholds_every)
-    return Watch(_reader(settings), Reporter(store, who, _key(settings)), manifest, who)
+    return Watch(_reader(settings), Reporter(store, who, _key(settings)), manifest, who, observe)
+
+
+@contextmanager
+def _observed(settings: Settings, clock: Clock) -> Iterator[Observer]:
+    """What sees the readings: telemetry if it is on, which is served until the end of the block."""
+    if settings.listen is None:
+        yield lambda *_: None
+        return
+    from agent.telemetry.serve import serve  # costs memory, which an agent without telemetry does not need
+
+    node = (settings.cluster, settings.node)
+    with serve(settings.listen, node, settings.pod_resources, clock) as exporter:
+        yield exporter.observe
 
 
 def identity(settings: Settings) -> Identity:

@@ -43,6 +43,12 @@ class Settings:
     main_branch: str = "main"
     """The branch with the manifests."""
 
+    listen: str | None = None
+    """HOST:PORT of metrics and the ring, for Prometheus and portals; None: off, for they have no password."""
+
+    pod_resources: Path | None = None
+    """The kubelet's socket, which knows the pods of GPUs; None: telemetry does not name pods."""
+
     key: Path | None = None
     """Private ed25519 key to sign reports; None: reports are unsigned."""
 

@@ -7,6 +7,7 @@ error that an operator must fix (`UserError`) ends it.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -24,6 +25,9 @@ from schemas.reading.reader import read_document
 from schemas.rules.view import PROJECT
 
 log = logging.getLogger(__name__)
+
+Observer = Callable[[tuple[GpuReading, ...], datetime], None]
+"""Sees readings; never fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +99,17 @@ class Manifest:
 class Watch:
     """The agent of one node."""
 
-    def __init__(self, reader: Reader, reporter: Reporter, manifest: Manifest, who: Identity) -> None:
+    def __init__(
+        self,
+        reader: Reader,
+        reporter: Reporter,
+        manifest: Manifest,
+        who: Identity,
+        observe: Observer = lambda *_: None,
+    ) -> None:
+        """`observe` gets the readings of each cycle, before they are judged."""
         self._reader, self._reporter, self._manifest, self._who = reader, reporter, manifest, who
+        self._observe = observe
         self._memory: Memory | None = None  # None: the last report was not read yet
         self._lull: Lull | None = None  # starts again after a restart: the use in between is unknown
         self.told = False
@@ -113,6 +126,7 @@ class Watch:
         except Fault as error:
             log.warning("node not read node=%s reason=%s error=%s", self._who.node, error.reason, error)
             return None
+        self._observe(readings, now)
         for reading in readings:
             self._tell_xids(reading.uuid, tuple(x.xid for x in reading.xids))
         self._memory, verdict = judge(memory, readings, orders.health, now)

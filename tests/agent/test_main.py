@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -141,6 +142,28 @@ def test_run_goes_on_until_it_is_told_to_stop(place):
     assert "healthy=True" in seen
     assert agent.returncode == 0, rest
     assert pushed(place).healthy
+
+
+def test_run_serves_telemetry_where_it_is_told_to(place):
+    """H5: after the first reading, dcgm-exporter's names are there."""
+    command = [sys.executable, "-c", "from agent.main import main; main()", "run", "--interval", "1"]
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    given = [*command, *options(place), "--listen", "127.0.0.1:0"]
+    with subprocess.Popen(given, stderr=subprocess.PIPE, text=True, env=env) as agent:
+        assert agent.stderr is not None
+        listening = next(line for line in agent.stderr if "listening" in line)
+        next(line for line in agent.stderr if "report written" in line)
+        port = int(re.search(r"port=(\d+)", listening)[1])
+        page = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10).read().decode()
+        agent.send_signal(signal.SIGTERM)
+        rest = agent.stderr.read()
+    assert agent.returncode == 0, rest
+    assert 'DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="GPU-a"' in page
+
+
+def test_an_address_that_cannot_be_used_is_told(place):
+    done = CliRunner().invoke(app, ["run", *options(place), "--listen", "somewhere"])
+    assert (done.exit_code, "WrongUse: --listen somewhere" in done.stderr) == (2, True)
 
 
 def test_run_ends_when_somebody_has_to_mend_something(place):
