@@ -84,8 +84,9 @@ class Exporter:
                 for metric in query.metrics
                 for points in (self._ring.points(uuid, metric, instants, window_s),)
             ]
-        # Old samples are whole minutes: a window that is not may begin within one.
-        reach_s = window_s if instants.step % COARSE_S == 0 else window_s + COARSE_S
+            coarse = bool(instants) and instants[0] - window_s < self._ring.fine_since_s
+        # An old sample is of a whole minute: a window that is not may begin within one.
+        reach_s = window_s + COARSE_S if coarse and instants.step % COARSE_S else window_s
         return range_text(instants, reach_s, [row for row in rows if any(v is not None for v in row[2])])
 
     def _shown(self) -> list[_Seen]:

@@ -82,6 +82,11 @@ class Ring:
         for uuid in [u for u, gpu in self._gpus.items() if at_s - gpu.seen_s > COARSE_S * COARSE_SLOTS]:
             del self._gpus[uuid]
 
+    @property
+    def fine_since_s(self) -> int:
+        """Before it there is one sample a minute."""
+        return self._at_s // FINE_S * FINE_S - (FINE_SLOTS - 1) * FINE_S
+
     def uuids(self) -> tuple[str, ...]:
         return tuple(sorted(self._gpus))
 
@@ -95,8 +100,7 @@ class Ring:
         return _windows(samples, instants, window_s, metric.summary)
 
     def _samples(self, gpu: _Gpu, metric: Metric, since_s: int, until_s: int) -> list[tuple[int, float]]:
-        fine_from = self._at_s // FINE_S * FINE_S - (FINE_SLOTS - 1) * FINE_S
-        turn = min(max(since_s, fine_from), until_s)
+        turn = min(max(since_s, self.fine_since_s), until_s)
         old = gpu.coarse.samples(metric, since_s, turn)
         return [*old, *gpu.fine.samples(metric, turn, until_s)]
 

@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from schemas.documents.base import Document, Model, PublicKey
 from schemas.documents.elastic import Burst, Elastic
 from schemas.documents.maintenance import Maintenance
+from schemas.documents.metrics import Metrics
 from schemas.reading.units import Duration, Instant, Lasting, LongName, Name
 
 MAX_NODES = 100_000
@@ -365,6 +366,9 @@ class ClusterSpec(Model):
     )
     applier_keys: tuple[PublicKey, ...] = Field(
         (), max_length=20, description="Keys by which its applier signs its reports; with access.pull."
+    )
+    metrics: Metrics | None = Field(
+        None, description="Where telemetry of its GPUs comes from; absent: its agents, if they show it."
     )
     cleared: tuple[Cleared, ...] = Field((), max_length=1000, description="Nodes that people have repaired.")
 

@@ -105,6 +105,22 @@ def test_a_gpu_that_stopped_answering_is_shown_with_its_time_for_five_minutes() 
 
 
 @pytest.mark.parametrize(
+    ("step_s", "wider"),
+    [pytest.param(60, False, id="whole minutes"), pytest.param(90, True, id="not whole minutes")],
+)
+def test_windows_over_old_samples_reach_back_a_minute_more_unless_they_are_whole_minutes(
+    step_s, wider
+) -> None:
+    """So that a caller who may see a part of the time never sees a summary of more than that."""
+    exporter = Exporter(NODE)
+    for minute in range(180):
+        exporter.observe((reading(power_w=1.0),), NOW + minute * 60 * SECOND)
+    old, new = query(1800, 3600, step_s), query(9000, 10_740, step_s)
+    windows = [series_from(exporter.range(q), NODE, q)[0].window for q in (old, new)]
+    assert windows == [old.window + wider * 60 * SECOND, new.window]
+
+
+@pytest.mark.parametrize(
     ("path", "status", "reason"),
     [
         pytest.param("/", 404, "NoSuchPath", id="no such path"),
