@@ -39,10 +39,11 @@ def open_cluster(name: str, spec: ClusterSpec, options: DriverOptions) -> Cluste
     # Imported only if needed: it is slow.
     from reconciler.clusters.kubernetes.driver import Home, KubernetesCluster
 
-    return KubernetesCluster(name, spec, _api(name, spec, options), options.home or Home(), options.wake)
+    return KubernetesCluster(name, spec, api_of(name, spec, options), options.home or Home(), options.wake)
 
 
-def _api(name: str, spec: ClusterSpec, options: DriverOptions) -> Api:
+def api_of(name: str, spec: ClusterSpec, options: DriverOptions) -> Api:
+    """Its API server. Raises `UserError` like `open_cluster`."""
     from reconciler.clusters.kubernetes.api import connection
     from reconciler.clusters.kubernetes.api.api_client import Rate
 

@@ -69,6 +69,9 @@ class SimulatedTelemetry:
         )
         return Ranges(tuple(found) if instants else ())
 
+    def close(self) -> None:
+        """Nothing is held."""
+
     def _own(self, nodes: Collection[NodeKey], fleet: Fleet) -> list[str]:
         return sorted({node for cluster, node in nodes if cluster == self._name and node in fleet.views})
 
