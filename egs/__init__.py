@@ -24,22 +24,24 @@ if TYPE_CHECKING:
     from egs.data.fleet import *
     from egs.data.gpr import *
     from egs.data.records import *
+    from egs.data.running import *
     from egs.exceptions import *
     from egs.sessions import *
 
 __all__ = [
-    "Allocation", "ApprovalRow", "AuthenticatedSession", "Change", "DeleteWorkspaceResponse",
-    "EgsApplicationException", "EventRow", "GetGprTemplateResponse", "GprTemplateBinding",
-    "GpuRequestData", "GpuRequestStatus", "GpuSlicingProfile", "Inventory", "InventoryUsage", "Items",
-    "ListInventoryResponse", "ListWorkspaceInventoryUsageResponse", "ListWorkspacesResponse", "Patience",
-    "QueueRow", "Usage", "WaitTime", "Why", "Workload", "Workspace", "WorkspacePolicy", "aio",
-    "approvals", "approve", "authenticate", "cancel_gpu_request", "create_api_key", "create_gpr_template",
+    "Alert", "Allocation", "ApprovalRow", "AuthenticatedSession", "Change", "DeleteWorkspaceResponse",
+    "Diagnosis", "EgsApplicationException", "EventRow", "Finding", "GetGprTemplateResponse",
+    "GprTemplateBinding", "Gpu", "GpuRequestData", "GpuRequestStatus", "GpuSlicingProfile", "Inventory",
+    "InventoryUsage", "Items", "ListInventoryResponse", "ListWorkspaceInventoryUsageResponse",
+    "ListWorkspacesResponse", "Patience", "QueueRow", "Usage", "Values", "WaitTime", "Why", "Workload",
+    "WorkloadPod", "Workspace", "WorkspacePolicy", "aio", "alerts", "approvals", "approve",
+    "authenticate", "cancel_gpu_request", "create_api_key", "create_gpr_template",
     "create_gpr_template_binding", "create_owner_api_key", "create_workspace", "delete_api_key",
     "delete_gpr_template", "delete_gpr_template_binding", "delete_workspace",
-    "detach_cluster_from_workspace", "events", "exceptions", "extend", "get_authenticated_session",
-    "get_global_session", "get_gpr_template", "get_gpr_template_binding", "get_workspace",
-    "get_workspace_kubeconfig", "get_workspace_policy", "gpu_request_status",
-    "gpu_request_status_for_workspace", "insights", "inventory", "list_api_keys",
+    "detach_cluster_from_workspace", "diagnose", "events", "exceptions", "extend",
+    "get_authenticated_session", "get_global_session", "get_gpr_template", "get_gpr_template_binding",
+    "get_workspace", "get_workspace_kubeconfig", "get_workspace_policy", "gpu_request_status",
+    "gpu_request_status_for_workspace", "gpu_values", "gpus", "insights", "inventory", "list_api_keys",
     "list_gpr_template_bindings", "list_gpr_templates", "list_workspace_policies", "list_workspaces",
     "problems", "queue", "reject", "release_gpu", "request_gpu", "request_gpu_with_auto_cluster",
     "request_gpu_with_auto_gpu_selection", "request_gpu_with_auto_selection",
@@ -47,11 +49,20 @@ __all__ = [
     "stop_gpu_request", "update_global_session", "update_gpr_template", "update_gpr_template_binding",
     "update_gpu_request", "update_gpu_request_name", "update_gpu_request_priority", "update_workspace",
     "update_workspace_policy", "usage", "wait_for", "wait_time", "watch", "watch_events", "why",
-    "workloads", "workspace_inventory", "write_status",
+    "workload", "workload_pods", "workloads", "workspace_inventory", "write_status",
 ]  # fmt: skip
 
 _MODULES = ("aio", "exceptions")
-_PLACES = ("exceptions", "connection", "sessions", "data.records", "data.gpr", "data.fleet", "calls")
+_PLACES = (
+    "exceptions",
+    "connection",
+    "sessions",
+    "data.records",
+    "data.gpr",
+    "data.fleet",
+    "data.running",
+    "calls",
+)
 """Modules that define the names; the last one also loads httpx."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from egs.asking import choosing, fleet, following, keys, login, looking, requesting, templates
+from egs.asking import choosing, fleet, following, keys, login, looking, requesting, running, templates
 from egs.functions import blocking, iterating
 
 authenticate = blocking(login.authenticate)
@@ -29,6 +29,12 @@ why = blocking(looking.why)
 events = blocking(looking.events)
 insights = blocking(looking.insights)
 workloads = blocking(looking.workloads)
+workload = blocking(running.workload)
+workload_pods = blocking(running.workload_pods)
+gpus = blocking(running.gpus)
+alerts = blocking(running.alerts)
+gpu_values = blocking(running.gpu_values)
+diagnose = blocking(running.diagnose)
 schedule = blocking(looking.schedule)
 usage = blocking(looking.usage)
 problems = blocking(looking.problems)

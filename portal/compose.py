@@ -14,6 +14,8 @@ from portal.settings import PortalSettings
 from portal.views.reader import Reader
 from portal.writes.writer import GroupWriter
 from reconciler.clock import Clock, monotonic_s
+from reconciler.queries.running.reach import sources_of
+from reconciler.queries.running.sight import Sources
 from reconciler.store.document_cache import DocumentCache
 from reconciler.store.git.git_store import GitStore
 from reconciler.trust.machines import own_key, signing
@@ -43,8 +45,15 @@ class Portal:
         self.store.close()
 
 
-def portal(settings: PortalSettings, clock: Clock, monotonic: Callable[[], float] = monotonic_s) -> Portal:
+def portal(
+    settings: PortalSettings,
+    clock: Clock,
+    monotonic: Callable[[], float] = monotonic_s,
+    sources: Sources | None = None,
+) -> Portal:
     """Over a real repository, with its mirror and caches in `settings.base.state`. `monotonic` dates its answers.
+
+    `sources`: of pods and values of GPUs; None: those that the settings reach.
 
     UserError for what an operator must fix first: keys, credentials, certificates, a mirror in use by another process.
     """
@@ -56,5 +65,6 @@ def portal(settings: PortalSettings, clock: Clock, monotonic: Callable[[], float
     read, written = (DocumentCache(base.state / "documents.sqlite", READER_VERSION) for _ in range(2))
     reader = Reader(store, read, base, clock, monotonic)
     writer = GroupWriter(store, written, settings, reader, clock)
-    parts = Parts(reader, writer, Logins(settings, clock.now), clock.now, store, settings)
+    logins = Logins(settings, clock.now)
+    parts = Parts(reader, writer, logins, clock.now, store, settings, sources or sources_of(base, store))
     return Portal(create_app(parts), parts, reader, writer, store)

@@ -12,17 +12,17 @@ A session works for both: the result of `egs.authenticate` can be used here, and
 from __future__ import annotations
 
 from egs.aio.functions import coroutine, iterating
-from egs.asking import choosing, fleet, following, keys, login, looking, requesting, templates
+from egs.asking import choosing, fleet, following, keys, login, looking, requesting, running, templates
 from egs.sessions import get_authenticated_session, get_global_session, update_global_session
 
 __all__ = [
-    "approvals", "approve", "authenticate", "cancel_gpu_request", "create_api_key", "create_gpr_template",
-    "create_gpr_template_binding", "create_owner_api_key", "create_workspace", "delete_api_key",
-    "delete_gpr_template", "delete_gpr_template_binding", "delete_workspace",
-    "detach_cluster_from_workspace", "events", "extend", "get_authenticated_session",
+    "alerts", "approvals", "approve", "authenticate", "cancel_gpu_request", "create_api_key",
+    "create_gpr_template", "create_gpr_template_binding", "create_owner_api_key", "create_workspace",
+    "delete_api_key", "delete_gpr_template", "delete_gpr_template_binding", "delete_workspace",
+    "detach_cluster_from_workspace", "diagnose", "events", "extend", "get_authenticated_session",
     "get_global_session", "get_gpr_template", "get_gpr_template_binding", "get_workspace",
     "get_workspace_kubeconfig", "get_workspace_policy", "gpu_request_status",
-    "gpu_request_status_for_workspace", "insights", "inventory", "list_api_keys",
+    "gpu_request_status_for_workspace", "gpu_values", "gpus", "insights", "inventory", "list_api_keys",
     "list_gpr_template_bindings", "list_gpr_templates", "list_workspace_policies", "list_workspaces",
     "problems", "queue", "reject", "release_gpu", "request_gpu", "request_gpu_with_auto_cluster",
     "request_gpu_with_auto_gpu_selection", "request_gpu_with_auto_selection",
@@ -30,7 +30,7 @@ __all__ = [
     "stop_gpu_request", "update_global_session", "update_gpr_template", "update_gpr_template_binding",
     "update_gpu_request", "update_gpu_request_name", "update_gpu_request_priority", "update_workspace",
     "update_workspace_policy", "usage", "wait_for", "wait_time", "watch", "watch_events", "why",
-    "workloads", "workspace_inventory", "write_status",
+    "workload", "workload_pods", "workloads", "workspace_inventory", "write_status",
 ]  # fmt: skip
 
 authenticate = coroutine(login.authenticate)
@@ -57,6 +57,12 @@ why = coroutine(looking.why)
 events = coroutine(looking.events)
 insights = coroutine(looking.insights)
 workloads = coroutine(looking.workloads)
+workload = coroutine(running.workload)
+workload_pods = coroutine(running.workload_pods)
+gpus = coroutine(running.gpus)
+alerts = coroutine(running.alerts)
+gpu_values = coroutine(running.gpu_values)
+diagnose = coroutine(running.diagnose)
 schedule = coroutine(looking.schedule)
 usage = coroutine(looking.usage)
 problems = coroutine(looking.problems)

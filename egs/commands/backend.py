@@ -31,6 +31,11 @@ class Where:
     pull_request: bool | None = None
     by_default: Literal["push", "pull-request"] | None = None
     """How this kind of change reaches main if the caller does not say; None: as the project says."""
+    kubeconfigs: str | None = None
+    kubeconfig: str | None = None
+    context: str | None = None
+    state: str | None = None
+    """Ways into clusters, for commands that look at pods and GPUs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +103,9 @@ class Backend(Protocol):
 
     def why(self, request: str) -> Row:
         """The data of `egs why`."""
+
+    def diagnosis(self, workload: str, slice_: str | None) -> Row:
+        """The data of `egs diagnose`; `slice_` narrows the search."""
 
     def insights(self, days: int) -> Row:
         """The data of `egs insights`."""

@@ -29,6 +29,16 @@ class Place:
 _WRITES = {"repo": options.Repo, "author": options.Author}
 READS = Place({"repo": options.Repo, "now": options.Now})
 READS_NOW = Place({"repo": options.Repo})
+LOOKS = Place(
+    {
+        **READS.options,
+        "kubeconfigs": options.Kubeconfigs,
+        "kubeconfig": options.OwnKubeconfig,
+        "context": options.OwnContext,
+        "state": options.ClusterState,
+    }
+)
+"""Also looks into clusters."""
 CHANGES = Place({"pull_request": options.AsPull, **_WRITES})
 CHANGES_AT = Place({**CHANGES.options, "now": options.Now})
 PUSHES = Place({"pull_request": options.StraightOn, **_WRITES}, "push")

@@ -56,6 +56,20 @@ def _pool(name: str) -> Callable[[Row], Any]:
     return lambda row: row["pool"][name]
 
 
+def _models(row: Row) -> list[str]:
+    """As found in what runs, else as the request says."""
+    found = [run["model"]["name"]["value"] for run in row["runs"] if run["model"]["name"]]
+    return list(dict.fromkeys(found)) or [row["model"]["name"]]
+
+
+def _percent(value: float | None) -> str | None:
+    return None if value is None else f"{value:.0f} %"
+
+
+def _degrees(hottest: Row | None) -> str | None:
+    return None if hottest is None else f"{hottest['tempC']:g} °C {hottest['node']}/{hottest['index']}"
+
+
 def by_pool(rows: list[Row]) -> list[Row]:
     """Clusters as their table has them: a row for each pool."""
     return [{**row, "pool": pool} for row in rows for pool in row["pools"]]
@@ -216,7 +230,15 @@ WORKLOADS = Kind(
     (
         ("REQUEST", field("name")),
         ("PHASE", field("phase")),
-        ("MODEL", lambda row: row["model"]["name"]),
+        (
+            "RUNS",
+            lambda row: (
+                [f"{run['kind']}/{run['name']}" for run in row["runs"]] or (row["podsUnknown"] and "?")
+            ),
+        ),
+        ("MODEL", _models),
+        ("USE", lambda row: _percent(row["summary"]["averageUtilisationPercent"])),
+        ("HOTTEST", lambda row: _degrees(row["summary"]["hottest"])),
         ("WHERE", lambda row: f"{row['clusterName']}/{row['pool']}"),
         ("NODES", lambda row: [node["name"] for node in row["nodes"]]),
         ("GPUS", lambda row: f"{row['numGPUs']} x {row['gpuShape']}" if row["gpuShape"] else row["numGPUs"]),
@@ -227,12 +249,13 @@ WORKLOADS = Kind(
         ("COST", field("cost")),
     ),
     (
+        ("IDLE GPUS", lambda row: row["summary"]["idleGpus"]),
         ("FRAMEWORK", lambda row: row["model"]["framework"]),
         ("NAMESPACES", field("namespaces")),
         ("GPU HOURS", field("gpuHours")),
         ("DISPLAY NAME", field("gprName")),
     ),
-    passing=("IDLE", "COST", "GPU HOURS"),
+    passing=("IDLE", "COST", "GPU HOURS", "USE", "IDLE GPUS", "HOTTEST"),
 )
 
 CHECKS = Kind(
@@ -255,6 +278,8 @@ SINGULAR = {
     "slices": "slice",
     "clusters": "cluster",
     "nodes": "node",
+    "gpus": "gpu",
+    "alerts": "alert",
     "requests": "request",
     "events": "event",
     "problems": "problem",

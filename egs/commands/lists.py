@@ -12,11 +12,12 @@ import typer
 
 from egs.commands import kinds, listing, output
 from egs.commands.backend import Backend
-from egs.commands.declare import READS, READS_NOW, Place, add, group, parameter
+from egs.commands.declare import LOOKS, READS, READS_NOW, Place, add, group, parameter
 from egs.commands.kinds import SINGULAR, Kind
 from egs.commands.listing import GetForm, ListOptions
 from egs.commands.options import Output, argument, option
 from egs.commands.output import Form
+from egs.commands.running import gpu_kinds
 
 
 class EventType(StrEnum):
@@ -49,6 +50,7 @@ Until = Annotated[str | None, option("--until", metavar="TIME", help="Before thi
 Grep = Annotated[
     str | None, option("--grep", metavar="TEXT", help="Only rows with this text; case is ignored.")
 ]
+Hot = Annotated[bool, typer.Option("--hot", help="Only hot spots: at a limit, or slowed down by heat.")]
 Limit = Annotated[int, typer.Option("--limit", min=1, metavar="N", help="Most rows to print.")]
 Names = Annotated[list[str] | None, argument(metavar="NAME", help="Only these. Default: all.")]
 
@@ -137,12 +139,30 @@ LISTS: Mapping[str, Listed] = {
     "workloads": Listed(
         kinds.WORKLOADS,
         "What runs on requests' nodes.",
-        "List what runs on requests' nodes: model, GPUs, health, idleness, cost so far.",
+        "List what runs on requests' nodes: Jobs and services, models, use, hottest GPU, health, cost so far.",
         ("workloads --slice vision",),
         {"slice": Slice},
+        LOOKS,
+    ),
+    "gpus": Listed(
+        gpu_kinds.GPUS,
+        "GPUs, the hottest first.",
+        "List GPUs by closeness to their own limits: who has them, use, temperature, power, memory, faults.",
+        ("gpus --hot", "gpus --node east/h100-1 -o wide", "gpus --grep llama"),
+        {"slice": Slice, "cluster": Cluster, "node": OfNode, "grep": Grep, "hot": Hot},
+        LOOKS,
+    ),
+    "alerts": Listed(
+        gpu_kinds.ALERTS,
+        "What is wrong with GPUs now.",
+        "List what is wrong with GPUs now, the most severe first; -o wide says what to do.",
+        ("alerts --slice vision",),
+        {"slice": Slice, "cluster": Cluster},
+        LOOKS,
+        has_names=False,
     ),
 }
-_DEFAULTS = {"limit": 50}
+_DEFAULTS: Mapping[str, Any] = {"limit": 50, "hot": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +217,7 @@ def register(app: typer.Typer) -> None:
         app,
         "get",
         "List things of one kind.",
-        "List GPRs, slices, requests for slices, clusters, nodes, the queue, events, problems or workloads."
+        "List GPRs, slices, requests for slices, clusters, nodes, GPUs, the queue, events, alerts, problems, workloads."
         "\n\n\b\nExample:\n  egs get queue",
     )
     for name, listed in LISTS.items():

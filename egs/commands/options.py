@@ -61,6 +61,19 @@ Pools = Annotated[
     list[str] | None,
     of_repository("--pool", metavar="NAME=NODES", help="A pool of the CSV; may be repeated."),
 ]
+Kubeconfigs = Annotated[
+    str | None,
+    of_repository(
+        "--kubeconfigs",
+        metavar="DIR",
+        envvar="EGS_KUBECONFIGS",
+        help="Folder with the kubeconfigs that Cluster manifests name.",
+    ),
+]
+ClusterState = Annotated[
+    str | None,
+    of_repository("--state", metavar="DIR", help="Folder of a controller with simulated clusters."),
+]
 OwnKubeconfig = Annotated[
     str | None,
     of_repository(

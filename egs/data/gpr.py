@@ -232,6 +232,12 @@ class Workload(Record):
     elapsed_seconds: int = 0
     cost: str = ""
     gpu_hours: float = 0.0
+    summary: Mapping[str, Any] | None = None
+    """Average use, hottest GPU, most power, idle and hot GPUs; None: not measured."""
+    runs: tuple[Mapping[str, Any], ...] = wire("runs", default=(), read=tuple)
+    """Jobs, Deployments, InferenceServices and so on that run on its nodes."""
+    pods_unknown: str = ""
+    """Why `runs` is empty although pods may run."""
 
 
 @record

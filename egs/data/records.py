@@ -148,6 +148,12 @@ class Items(list[T], Generic[T]):
     def items(self) -> list[T]:
         return self
 
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Columns by name, as `pandas.DataFrame` and its like take them; inner fields as `limits.tempC`."""
+        rows = [_flat(row.to_dict() if isinstance(row, Record) else row) for row in self]
+        names = dict.fromkeys(name for row in rows for name in row)
+        return {name: [row.get(name) for row in rows] for name in names}
+
     def __repr__(self) -> str:
         """One line per item."""
         if len(self) < 2:
@@ -156,6 +162,18 @@ class Items(list[T], Generic[T]):
 
     def _repr_html_(self) -> str:
         return table(self)
+
+
+def _flat(row: Any, head: str = "") -> dict[str, Any]:
+    """Nested values under dotted names; lists stay as they are."""
+    found: dict[str, Any] = {}
+    for name, value in row.items() if isinstance(row, Mapping) else (("value", row),):
+        found |= (
+            _flat(value, f"{head}{name}.")
+            if isinstance(value, Mapping) and value
+            else {f"{head}{name}": value}
+        )
+    return found
 
 
 def table(rows: Iterable[Any]) -> str:

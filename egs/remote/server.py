@@ -19,6 +19,8 @@ _LISTS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "events": ("events", {"grep": "q"}),
     "problems": ("problems", {}),
     "workloads": ("workloads", _WORKSPACE),
+    "gpus": ("metrics/gpus", {**_WORKSPACE, "grep": "q"}),
+    "alerts": ("alerts", _WORKSPACE),
 }
 """Path and filter names of the kinds that differ from `tables/KIND` and the command's own names."""
 
@@ -41,7 +43,8 @@ class Server:
 
     def rows(self, kind: str, filters: Mapping[str, Any]) -> list[Row]:
         path, renamed = _LISTS.get(kind, (f"tables/{kind}", {}))
-        given = {renamed.get(name, name): value for name, value in filters.items() if name != "limit"}
+        sent = {name: value for name, value in filters.items() if name != "limit" and value is not False}
+        given = {renamed.get(name, name): value for name, value in sent.items()}
         found = asking.pages(path, given, filters.get("limit"))
         return [without_id(row) for row in found] if kind == "queue" else list(found)
 
@@ -57,6 +60,11 @@ class Server:
 
     def why(self, request: str) -> Row:
         return without_id(asking.get("gpr/why", {"gprId": named(request)}))
+
+    def diagnosis(self, workload: str, slice_: str | None) -> Row:
+        from urllib.parse import quote
+
+        return _row(asking.get(f"workloads/{quote(workload)}/diagnosis", {"sliceName": slice_}))
 
     def insights(self, days: int) -> Row:
         return _row(asking.get("insights", {"days": days}))

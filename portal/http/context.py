@@ -20,6 +20,7 @@ from portal.identity.logins import Logins
 from portal.settings import PortalSettings
 from portal.views.view import View
 from portal.writes.write_request import Landed, Writer
+from reconciler.queries.running.sight import Sources
 from reconciler.store.store_port import Store
 from schemas.documents.base import Editable
 from schemas.reading.units import LINE_PATTERN
@@ -167,6 +168,8 @@ class Parts:
     store: Store
     """What was fetched: histories, and files of the status branch that are in no view. Safe to use from any thread."""
     settings: PortalSettings
+    sources: Sources
+    """Pods, values of GPUs and devices, beside the repository."""
     costly: Costly = field(default_factory=Costly)
     """Answers questions that need a plan."""
 

@@ -14,7 +14,11 @@ from pydantic import BaseModel
 
 REQUEST: dict[str, Any] = {"estimated_wait_time": True, "status": {"cost"}}
 """Ticking values of a request: its remaining wait, and its cost so far."""
-WORKLOAD: dict[str, Any] = {"idle_seconds": True, "elapsed_seconds": True, "cost": True, "gpu_hours": True}
+WORKLOAD: dict[str, Any] = {
+    **dict.fromkeys(("idle_seconds", "elapsed_seconds", "cost", "gpu_hours", "summary"), True),
+    "runs": {"__all__": {"summary"}},
+}
+"""Ticking values of a workload: times, cost so far, and what its GPUs do just now."""
 QUEUE_ROW: dict[str, Any] = {"estimated_wait_seconds": True}
 
 

@@ -6,6 +6,7 @@ Held by tests/portal/test_queue.py.
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 from pydantic import Field
 
@@ -15,7 +16,9 @@ from portal.identity.redaction import Redactor
 from portal.vendor.gpr_models import Model
 from portal.views.view import View
 from reconciler.queries.costs import running
-from reconciler.queries.workload_rows import Row, rows_at
+from reconciler.queries.running.sight import Sight
+from reconciler.queries.running.workload_details import request_rows
+from reconciler.queries.workload_rows import Row
 
 
 class Gpu(Wire):
@@ -64,12 +67,21 @@ class Workload(Wire):
     elapsed_seconds: int
     cost: str = Field(examples=["12.34 USD"])
     gpu_hours: float
+    summary: dict[str, Any] = Field(
+        description="Average use, hottest GPU, most power, idle and hot GPUs; null: not measured.",
+        examples=[{"gpus": 8, "measuredGpus": 8, "idleGpus": 0, "averageUtilisationPercent": 94.2}],
+    )
+    runs: list[dict[str, Any]] = Field(
+        description="Jobs, Deployments, InferenceServices and so on with GPUs: id, kind, name, model with the source "
+        "of each value, GPUs, nodes, summary.",
+        examples=[[{"id": "wl-0123456789ab", "kind": "JobSet", "name": "llama", "numGPUs": 8}]],
+    )
+    pods_unknown: str = Field(description="Why `runs` is empty although pods may run; empty: pods are known.")
 
 
-def workloads(view: View, caller: Caller, now: datetime, slice_: str = "") -> list[Workload]:
-    """Requests that have their nodes and that the caller may see, by name."""
-    rows = rows_at(view.wanted, view.facts, now, slice_ or None)
-    return [workload(row, Redactor(caller, view)) for row in rows if caller.may_see(row["sliceName"])]
+def workloads(seen: Sight, redactor: Redactor, slice_: str = "") -> list[Workload]:
+    """Requests that have their nodes and that the caller may see, by name, with what they run."""
+    return [workload(row, redactor) for row in request_rows(seen, slice_ or None)]
 
 
 def workload(row: Row, redactor: Redactor) -> Workload:

@@ -9,7 +9,7 @@ from typing import Any
 from egs.commands import output
 from reconciler.cli.answers.validation import checked
 from reconciler.model.events import EventReason
-from reconciler.queries import details, holds, policy_problems, tables, workload_rows, workspace_requests
+from reconciler.queries import details, holds, policy_problems, tables, workspace_requests
 from reconciler.queries.arguments import moment
 from reconciler.queries.event_search import EventRow, Filter, event_row, events
 from reconciler.queries.state import State, clock, read_state
@@ -32,8 +32,8 @@ def rows(repo: str | None, now: str | None, kind: str, filters: Filters) -> Rows
         state = read_state(source, clock(now, source))
         if kind == "requests":
             return workspace_requests.rows(source, state)
-    _check("slice", filters.get("slice"), state.wanted.slices)
-    _check("cluster", filters.get("cluster"), state.wanted.clusters)
+    check_known("slice", filters.get("slice"), state.wanted.slices)
+    check_known("cluster", filters.get("cluster"), state.wanted.clusters)
     return _OF_STATE[kind](state, filters)
 
 
@@ -60,7 +60,8 @@ def described(repo: str | None, now: str | None, kind: str, name: str) -> dict[s
         return workspace_requests.request_data(source, state, name)
 
 
-def _check(what: str, name: str | None, known: Iterable[str]) -> None:
+def check_known(what: str, name: str | None, known: Iterable[str]) -> None:
+    """Raises NotFound if a filter names nothing."""
     if name is not None and name not in set(known):
         raise NotFound(what, name, known)
 
@@ -79,7 +80,7 @@ def _gprs(state: State, filters: Filters) -> Rows:
 def _nodes(state: State, filters: Filters) -> Rows:
     """Nodes without a pool come last."""
     cluster, pool = filters["cluster"], filters["pool"]
-    _check("pool", pool, {key[1] for key in state.wanted.pools if cluster in (None, key[0])})
+    check_known("pool", pool, {key[1] for key in state.wanted.pools if cluster in (None, key[0])})
     for name in tables.open_clusters(state, cluster):
         output.note(
             f"{name}: spec.admission.mode is none, so any pod that tolerates every taint or names a node may run "
@@ -118,5 +119,4 @@ _OF_STATE: Mapping[str, Callable[[State, Filters], Rows]] = {
     "clusters": lambda state, _: tables.clusters(state),
     "nodes": _nodes,
     "queue": lambda state, filters: tables.queue(state, filters["slice"]),
-    "workloads": lambda state, filters: workload_rows.rows(state, filters["slice"]),
 }

@@ -21,6 +21,10 @@ class Repository:
     where: Where
 
     def rows(self, kind: str, filters: Mapping[str, Any]) -> list[Row]:
+        if kind in ("workloads", "gpus", "alerts"):
+            from reconciler.cli.answers.running import running_rows
+
+            return list(running_rows(self.where, kind, filters))
         from reconciler.cli.lists import rows
 
         return list(rows(self.where.repo, self.where.now, kind, filters))
@@ -51,6 +55,11 @@ class Repository:
         from reconciler.queries.why import why_json
 
         return why_json(self.where.repo, self.where.now, request)
+
+    def diagnosis(self, workload: str, slice_: str | None) -> Row:
+        from reconciler.cli.answers.running import diagnosed
+
+        return diagnosed(self.where, workload, slice_)
 
     def insights(self, days: int) -> Row:
         from reconciler.queries.insight_rows import insights_of

@@ -11,15 +11,10 @@ from typing import Any
 from reconciler.model.facts import Facts, Wanted
 from reconciler.model.statuses import holders
 from reconciler.queries.costs import cost_so_far, money
-from reconciler.queries.state import State
 from schemas.reading.units import format_instant
 from schemas.status.gpr_status import GPRStatus, NodeState
 
 Row = dict[str, Any]
-
-
-def rows(state: State, slice_: str | None = None) -> list[Row]:
-    return rows_at(state.wanted, state.facts, state.now, slice_)
 
 
 def rows_at(wanted: Wanted, facts: Facts, now: datetime, slice_: str | None = None) -> list[Row]:

@@ -236,8 +236,8 @@ SHARED = timedelta(seconds=15)
 class Telemetry(Protocol):
     """Values of GPUs. Answers within `DEADLINE`; the answers of the last `SHARED` are shared by all callers."""
 
-    def latest(self, nodes: Collection[NodeKey], now: datetime) -> Latest:
+    def latest(self, nodes: Collection[NodeKey], now: datetime, /) -> Latest:
         """The newest sample of each GPU of these nodes, none older than `KEPT`."""
 
-    def range(self, query: Query, now: datetime) -> Ranges:
+    def range(self, query: Query, now: datetime, /) -> Ranges:
         """Series of the query, as far back as the source remembers."""

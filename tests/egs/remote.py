@@ -16,6 +16,8 @@ from reconciler.cli import register
 from tests.support.portal import KEYS, Site
 
 INSTALLED = [register]
+RUNNING = ("workloads", "workload", "gpus", "gpu", "alerts", "alert")
+"""What is looked at in clusters: on a repository in a copy of the controller's simulations."""
 CLIENT_ALONE: list[cli.Register] = []
 
 
@@ -61,4 +63,6 @@ class Shell:
         words = tuple(line.split())
         at = self.site.view.facts.at.strftime("%Y-%m-%dT%H:%M:%SZ")
         now = () if words[:2] in {("get", "events"), ("get", "problems")} else ("--now", at)
-        return self(*words, "--repo", str(self.site.repo), *now)
+        looks = words[0] in ("top", "diagnose") or words[:2] in {("get", kind) for kind in RUNNING}
+        state = ("--state", str(self.site.settings.state)) if looks else ()
+        return self(*words, "--repo", str(self.site.repo), *now, *state)

@@ -39,6 +39,7 @@ from reconciler.settings import Settings
 from schemas.documents.apikey import digest_of
 from schemas.reading.yaml_text import dump
 from tests.support import repos
+from tests.support.running import SimulatedFleet
 from tests.support.world import START, cluster, gpr, gpr_path, project, slice_
 
 HEAD = {"apiVersion": "egs.dev/v1alpha1"}
@@ -136,6 +137,7 @@ class Site:
         given: dict[str, Any] = {"pushes_per_minute": None, "poll": timedelta(minutes=10)} | settings
         self.settings = Settings(repo=str(self.repo), state=folder / "controller", **given)
         self.controller = controller(self.settings, adopt=True)
+        self.running = SimulatedFleet(folder / "controller" / "clusters", lambda: self.view.wanted.manifests)
         self.replicas: list[Replica] = []
         self.portal = self.replica()
 
@@ -223,7 +225,7 @@ class Replica:
         state.mkdir()
         base = replace(site.settings, state=state, poll=site.portal_poll)
         self.settings = PortalSettings(base, **site.portal_settings)
-        made = portal(self.settings, site.clock, site.monotonic)
+        made = portal(self.settings, site.clock, site.monotonic, site.running.sources)
         self.store, self.reader, self.writer = made.store, made.reader, made.writer
         self.parts, self.app = made.parts, made.app
         self.reader.refresh()

@@ -177,12 +177,13 @@ def gpus_of(spec: Json) -> int:
 
     Each device that it claims (dynamic resource allocation) counts as one: its kind is not in the pod.
     """
-    together = sum(_asked(c) for c in spec.get("containers") or ())
-    counted = max([together, *(_asked(c) for c in spec.get("initContainers") or ())])
+    together = sum(asked_gpus(c) for c in spec.get("containers") or ())
+    counted = max([together, *(asked_gpus(c) for c in spec.get("initContainers") or ())])
     return counted + len(spec.get("resourceClaims") or ())
 
 
-def _asked(container: Json) -> int:
+def asked_gpus(container: Json) -> int:
+    """GPUs, or MIG slices, of one container."""
     resources = container.get("resources") or {}
     # For an extended resource the request may be omitted, and then equals the limit.
     asked = (resources.get("limits") or {}) | (resources.get("requests") or {})

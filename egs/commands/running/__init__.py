@@ -1,0 +1,1 @@
+"""Commands about what runs: GPUs, alerts, `egs top`, `egs diagnose`."""

@@ -1,0 +1,185 @@
+"""What runs, for the commands on a repository: the same rows as a server gives to an admin.
+
+Without a way into a cluster the rows say so; nothing fails for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from egs.commands import output
+from egs.commands.backend import Where
+from reconciler.cli.answers.reachable_clusters import Reach, Ways
+from reconciler.cli.lists import check_known
+from reconciler.clusters.kubernetes.api.connection import Keys
+from reconciler.clusters.kubernetes.tenancy import member_tokens
+from reconciler.clusters.kubernetes.workloads.pod_reader import PodReader
+from reconciler.clusters.open_cluster import DriverOptions
+from reconciler.clusters.pod_sources import ClusterPods, Open, Read
+from reconciler.clusters.pod_ways import Observe, ways
+from reconciler.clusters.simulated.embedded import EmbeddedCluster
+from reconciler.health.agent_devices import AgentDevices, no_devices
+from reconciler.model.cluster_port import ClusterDriver
+from reconciler.queries.event_search import Filter, events
+from reconciler.queries.running.choose import chosen
+from reconciler.queries.running.diagnoses import diagnosis
+from reconciler.queries.running.sight import EVERYTHING, Devices, Sight, Sources, sight
+from reconciler.queries.running.workload_details import gpu_table, request_rows
+from reconciler.queries.state import State, clock, read_state
+from reconciler.sources.believed_keys import believed
+from reconciler.sources.open_source import opened
+from reconciler.sources.source import Source
+from reconciler.telemetry.by_cluster import ByCluster
+from reconciler.telemetry.simulated_telemetry import SimulatedTelemetry
+from reconciler.telemetry.telemetry_port import Telemetry
+from reconciler.workloads.alerts import alerts_of
+from reconciler.workloads.alerts import row as alert_row
+from schemas.documents.cluster import ClusterSpec
+
+Row = dict[str, Any]
+Filters = Mapping[str, Any]
+EVENTS = 200
+"""Latest events of a request in which a diagnosis looks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """An open repository, its state, and what reaches its clusters."""
+
+    source: Source
+    state: State
+    sources: Sources
+
+    def sight(self, slice_: str | None, *, waiting_too: bool = False) -> Sight:
+        """All that runs; who has the repository sees every slice."""
+        world = (self.state.wanted, self.state.facts, self.state.now)
+        return sight(self.sources, world, EVERYTHING, slice_, waiting_too=waiting_too)
+
+
+@contextlib.contextmanager
+def look(where: Where) -> Iterator[Looked]:
+    """Open the repository; what was opened is closed at the end."""
+    with opened(where.repo) as source, contextlib.ExitStack() as stack:
+        state = read_state(source, clock(where.now, source))
+        yield Looked(source, state, _sources(source, state, where, stack))
+
+
+def running_rows(where: Where, kind: str, filters: Filters) -> list[Row]:
+    """The rows of `egs get workloads`, `gpus` and `alerts`. Raises NotFound for a filter that fits nothing."""
+    with look(where) as looked:
+        slice_ = filters["slice"]
+        check_known("slice", slice_, looked.state.wanted.slices)
+        check_known("cluster", filters.get("cluster"), looked.state.wanted.clusters)
+        with output.working("Looking at clusters"):
+            seen = looked.sight(slice_)
+            return _ROWS[kind](seen, filters)
+
+
+def _workloads(seen: Sight, filters: Filters) -> list[Row]:
+    return request_rows(seen, filters["slice"])
+
+
+def _gpus(seen: Sight, filters: Filters) -> list[Row]:
+    rows = gpu_table(seen, filters["grep"] or "", hot_only=filters["hot"])
+    cluster, node = filters["cluster"], filters["node"]
+    return [
+        row
+        for row in rows
+        if cluster in (None, row["cluster"])
+        and node in (None, row["node"], f"{row['cluster']}/{row['node']}")
+    ]
+
+
+def _alerts(seen: Sight, filters: Filters) -> list[Row]:
+    found = alerts_of(seen.gpus, seen.now)
+    return [alert_row(one) for one in found if filters["cluster"] in (None, one.gpu.cluster)]
+
+
+_ROWS: Mapping[str, Callable[[Sight, Filters], list[Row]]] = {
+    "workloads": _workloads,
+    "gpus": _gpus,
+    "alerts": _alerts,
+}
+
+
+def diagnosed(where: Where, workload: str, slice_: str | None) -> Row:
+    """The data of `egs diagnose`. Raises NotFound."""
+    with look(where) as looked:
+        check_known("slice", slice_, looked.state.wanted.slices)
+        with output.working("Looking at clusters"):
+            seen = looked.sight(slice_, waiting_too=True)
+            about = chosen(seen, workload)
+            told = events(looked.source, Filter(gpr=about.request), EVENTS) if about.request else []
+            return diagnosis(looked.sources.telemetry, seen, about, told)
+
+
+# -- ways into clusters ------------------------------------------------------------------------------------------------
+
+
+def _sources(source: Source, state: State, where: Where, stack: contextlib.ExitStack) -> Sources:
+    reach = _Reached(Reach(source, _ways(where), stack), state.wanted.manifests)
+    pods = ClusterPods(_opened(where, reach))
+    stack.callback(pods.close)
+    return Sources(ByCluster(reach.telemetry), pods, _devices(source))
+
+
+class _Reached:
+    """Clusters that are reached by a driver: reports, and copies of simulations. Opened once."""
+
+    def __init__(self, reach: Reach, specs: Mapping[str, ClusterSpec]) -> None:
+        self._reach, self._specs, self._lock = reach, specs, Lock()
+        self._drivers: dict[str, ClusterDriver] = {}
+
+    def driver(self, cluster: str) -> ClusterDriver:
+        """Raises EgsError that says what to give."""
+        with self._lock:
+            if cluster not in self._drivers:
+                self._drivers[cluster] = self._reach.open(cluster, self._specs[cluster])
+            return self._drivers[cluster]
+
+    def observer(self, cluster: str, spec: ClusterSpec) -> Observe | None:
+        """None: the cluster has an API server to ask."""
+        is_direct = spec.driver == "kubernetes" and not (spec.access is not None and spec.access.pull)
+        return None if is_direct else self.driver(cluster).observe
+
+    def telemetry(self, cluster: str) -> Telemetry | None:
+        """Of a simulation, from the same copy."""
+        if self._specs[cluster].driver != "embedded":
+            return None
+        driver = self.driver(cluster)
+        return SimulatedTelemetry(cluster, driver) if isinstance(driver, EmbeddedCluster) else None
+
+
+def _opened(where: Where, reach: _Reached) -> Open:
+    """By the person's own kubeconfig, else by the folder of kubeconfigs, by reports, or by a copy of a simulation."""
+    own, by_folder = (
+        where.kubeconfig,
+        ways(DriverOptions(keys=Keys(_path(where.kubeconfigs))), reach.observer),
+    )
+
+    def opened(cluster: str, spec: ClusterSpec) -> Read:
+        if own is None or spec.driver != "kubernetes":
+            return by_folder(cluster, spec)
+        door = member_tokens.opened(own, where.context)
+        reader = PodReader(member_tokens.connected(door, cluster), cluster)
+        return lambda namespaces, _now: reader.read(namespaces)
+
+    return opened
+
+
+def _ways(where: Where) -> Ways:
+    return Ways(_path(where.kubeconfigs), _path(where.kubeconfig), where.context, _path(where.state))
+
+
+def _path(text: str | None) -> Path | None:
+    return None if text is None else Path(text).expanduser()
+
+
+def _devices(source: Source) -> Callable[..., Devices]:
+    status = source.status()
+    return no_devices if status is None else AgentDevices(status[0], believed())

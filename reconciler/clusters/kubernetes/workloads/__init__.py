@@ -1,0 +1,1 @@
+"""Pods of slices and what made them, as a cluster's API gives them."""

@@ -1,0 +1,1 @@
+"""What runs on the nodes now: workloads, GPUs, alerts, diagnoses. Looks at clusters and at measurements."""

@@ -1,0 +1,58 @@
+"""How a serving process reaches pods and values of GPUs: with its own settings, and without deciding anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
+
+from reconciler.clusters.kubernetes.api.connection import Keys
+from reconciler.clusters.open_cluster import DriverOptions
+from reconciler.clusters.pod_sources import ClusterPods
+from reconciler.clusters.pod_ways import ways
+from reconciler.clusters.pulled_cluster import PATTERN, PullCluster, ReportBranches
+from reconciler.health.agent_devices import AgentDevices
+from reconciler.model.cluster_port import ClusterView
+from reconciler.queries.running.sight import Sources
+from reconciler.settings import Settings
+from reconciler.store.store_port import Store
+from reconciler.telemetry.by_cluster import ByCluster
+from reconciler.trust.machines import machines_of
+from schemas.documents.cluster import ClusterSpec
+from schemas.errors import Fault
+
+Observe = Callable[[datetime], ClusterView]
+
+
+def sources_of(settings: Settings, store: Store) -> Sources:
+    """Pods by the process's kubeconfigs or by appliers' reports; devices by agents' reports."""
+    machines = machines_of(settings.trust)
+    keys = Keys(settings.kubeconfigs, settings.namespace)
+    branches = ReportBranches(store, machines)
+    opened = ways(DriverOptions(keys=keys), partial(_observer, store, branches))
+    return Sources(ByCluster(lambda _: None), ClusterPods(opened), AgentDevices(store, machines))
+
+
+def _observer(store: Store, branches: ReportBranches, cluster: str, spec: ClusterSpec) -> Observe | None:
+    """A view of a cluster that this process does not reach itself."""
+    if spec.driver == "embedded":
+        return _simulated(cluster)
+    if spec.access is None or not spec.access.pull:
+        return None
+    reported = PullCluster(cluster, spec, partial(branches.read, cluster, spec))
+
+    def observe(now: datetime) -> ClusterView:
+        store.fetch([PATTERN])
+        return reported.observe(now)
+
+    return observe
+
+
+def _simulated(cluster: str) -> Observe:
+    """A simulation lives in its controller's process."""
+
+    def observe(_now: datetime) -> ClusterView:
+        text = f"cluster {cluster} is simulated, and its pods are known only to its controller"
+        raise Fault(text, "ClusterUnreachable")
+
+    return observe
