@@ -66,5 +66,13 @@ def portal(
     reader = Reader(store, read, base, clock, monotonic)
     writer = GroupWriter(store, written, settings, reader, clock)
     logins = Logins(settings, clock.now)
-    parts = Parts(reader, writer, logins, clock.now, store, settings, sources or sources_of(base, store))
+    parts = Parts(
+        reader,
+        writer,
+        logins,
+        clock.now,
+        store,
+        settings,
+        sources or sources_of(base, store, settings.metrics_files),
+    )
     return Portal(create_app(parts), parts, reader, writer, store)

@@ -157,6 +157,16 @@ class Serving:
     ] = ""
 
 
+MetricsFiles = Annotated[
+    Path | None,
+    option(
+        "--metrics-files",
+        "EGS_METRICS_FILES",
+        "Folder with credentials and certificates that spec.metrics of Cluster manifests names. Default: none.",
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True)
 class RateOptions:
     """Rate limits per key or person, per replica; docs/login.md explains each."""
@@ -213,6 +223,7 @@ def run(  # noqa: PLR0913 - one for each option
     hook_secrets: HookSecrets = None,
     project: Project = "",
     kubeconfigs: Kubeconfigs = None,
+    metrics_files: MetricsFiles = None,
     namespace: Namespace = SYSTEM_NAMESPACE,
 ) -> None:
     """Serve one repository until SIGTERM or Ctrl-C; pending changes are pushed before it exits."""
@@ -240,6 +251,7 @@ def run(  # noqa: PLR0913 - one for each option
         pushes_per_minute=hosted or None,
         trusts_proxy=serving.trusts_proxy,
         provider=provider.settings(),
+        metrics_files=metrics_files,
         rates=rates.settings(),
     )
     host, port = address(settings.listen)

@@ -63,5 +63,8 @@ class PortalSettings:
     provider: ProviderSettings | None = None
     """The OpenID provider; None: API keys only."""
 
+    metrics_files: Path | None = None
+    """Folder with credentials and certificates that `spec.metrics` of clusters names; None: none are needed."""
+
     rates: Rates = field(default_factory=Rates)
     """Rate limits per key, person or address, for one replica."""

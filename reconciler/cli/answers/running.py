@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -34,9 +35,8 @@ from reconciler.queries.state import State, clock, read_state
 from reconciler.sources.believed_keys import believed
 from reconciler.sources.open_source import opened
 from reconciler.sources.source import Source
-from reconciler.telemetry.by_cluster import ByCluster
-from reconciler.telemetry.simulated_telemetry import SimulatedTelemetry
-from reconciler.telemetry.telemetry_port import Telemetry
+from reconciler.telemetry.fleet_telemetry import FleetTelemetry
+from reconciler.telemetry.open_telemetry import TelemetryOptions, open_telemetry
 from reconciler.workloads.alerts import alerts_of
 from reconciler.workloads.alerts import row as alert_row
 from schemas.documents.cluster import ClusterSpec
@@ -125,7 +125,10 @@ def _sources(source: Source, state: State, where: Where, stack: contextlib.ExitS
     reach = _Reached(Reach(source, _ways(where), stack), state.wanted.manifests)
     pods = ClusterPods(_opened(where, reach))
     stack.callback(pods.close)
-    return Sources(ByCluster(reach.telemetry), pods, _devices(source))
+    options = TelemetryOptions(None, DriverOptions(keys=Keys(_path(where.kubeconfigs))), reach.simulated)
+    telemetry = FleetTelemetry(partial(open_telemetry, options=options))
+    stack.callback(telemetry.close)
+    return Sources(telemetry, pods, _devices(source), telemetry.follow)
 
 
 class _Reached:
@@ -147,12 +150,10 @@ class _Reached:
         is_direct = spec.driver == "kubernetes" and not (spec.access is not None and spec.access.pull)
         return None if is_direct else self.driver(cluster).observe
 
-    def telemetry(self, cluster: str) -> Telemetry | None:
-        """Of a simulation, from the same copy."""
-        if self._specs[cluster].driver != "embedded":
-            return None
+    def simulated(self, cluster: str) -> EmbeddedCluster | None:
+        """A simulation, from the same copy."""
         driver = self.driver(cluster)
-        return SimulatedTelemetry(cluster, driver) if isinstance(driver, EmbeddedCluster) else None
+        return driver if isinstance(driver, EmbeddedCluster) else None
 
 
 def _opened(where: Where, reach: _Reached) -> Open:

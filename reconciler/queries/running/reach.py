@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
+from pathlib import Path
 
 from reconciler.clusters.kubernetes.api.connection import Keys
 from reconciler.clusters.open_cluster import DriverOptions
@@ -16,7 +17,8 @@ from reconciler.model.cluster_port import ClusterView
 from reconciler.queries.running.sight import Sources
 from reconciler.settings import Settings
 from reconciler.store.store_port import Store
-from reconciler.telemetry.by_cluster import ByCluster
+from reconciler.telemetry.fleet_telemetry import FleetTelemetry
+from reconciler.telemetry.open_telemetry import TelemetryOptions, open_telemetry
 from reconciler.trust.machines import machines_of
 from schemas.documents.cluster import ClusterSpec
 from schemas.errors import Fault
@@ -24,13 +26,18 @@ from schemas.errors import Fault
 Observe = Callable[[datetime], ClusterView]
 
 
-def sources_of(settings: Settings, store: Store) -> Sources:
-    """Pods by the process's kubeconfigs or by appliers' reports; devices by agents' reports."""
+def sources_of(settings: Settings, store: Store, metrics_files: Path | None) -> Sources:
+    """Pods by the process's kubeconfigs or by appliers' reports; devices by agents' reports.
+
+    `metrics_files`: the folder of credentials for Prometheus.
+    """
     machines = machines_of(settings.trust)
     keys = Keys(settings.kubeconfigs, settings.namespace)
     branches = ReportBranches(store, machines)
     opened = ways(DriverOptions(keys=keys), partial(_observer, store, branches))
-    return Sources(ByCluster(lambda _: None), ClusterPods(opened), AgentDevices(store, machines))
+    options = TelemetryOptions(metrics_files, DriverOptions(keys=keys))
+    telemetry = FleetTelemetry(partial(open_telemetry, options=options))
+    return Sources(telemetry, ClusterPods(opened), AgentDevices(store, machines), telemetry.follow)
 
 
 def _observer(store: Store, branches: ReportBranches, cluster: str, spec: ClusterSpec) -> Observe | None:

@@ -24,6 +24,7 @@ from reconciler.workloads.gpu_rows import Fleet, Gpu, gpus_of
 from reconciler.workloads.leases import Held, holding_now, leased_to
 from reconciler.workloads.workload import Homes, Workload, workloads_in
 from scheduler.calendars.elastic import existing
+from schemas.documents.cluster import ClusterSpec
 from schemas.status.gpr_status import GPRStatus, GpuReport
 
 Devices = Mapping[NodeKey, tuple[GpuReport, ...]]
@@ -37,6 +38,8 @@ class Sources:
     pods: PodSource
     devices: Callable[[Wanted, datetime], Devices]
     """GPUs as agents reported them last, healthy ones too."""
+    follow: Callable[[Mapping[str, ClusterSpec], datetime], None] = lambda *_: None
+    """Tells the sources the clusters in force, before each look."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +127,7 @@ def sight(
     held = holding_now(requests, now)
     nodes = _nodes(wanted, requests, held, everything=viewer.sees_all and slice_ is None)
     leased = leased_to(requests.values())
+    sources.follow(wanted.manifests or wanted.clusters, now)
     latest = sources.telemetry.latest(sorted(nodes), now)
     if not viewer.sees_all:
         latest = visible_latest(latest, {node: leased[node] for node in held if node in leased})
