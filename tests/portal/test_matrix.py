@@ -266,6 +266,7 @@ class World:
         ids = {name: id_ for id_, name in self.site.view.ids.items()}
         values = {"slice": slice_name, "id": ids.get(f"{slice_name}/first", ""), "n": str(next(self.numbers))}
         method, _, where = route.partition(" ")
+        where = where.replace("{id:path}", f"{slice_name}/first")
         where = where.replace("{name}", slice_name).replace("{id}", "0" * 32)
         url = where if where in NOT_API else f"{API}{where}"
         body = None if path.body is None else filled(path.body, values)
