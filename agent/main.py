@@ -107,7 +107,7 @@ def once(  # noqa: PLR0913 - the options of a command
     with _refusals_told(), closing(_store(settings)) as store:
         clock, who = SystemClock(), identity(settings)
         watched = watch(settings, store, who)
-        verdict = watched.cycle(clock.now())
+        verdict = watched.cycle(clock.now(), patient=False)
         if verdict is not None:
             typer.echo(as_text(report_of(verdict, who, clock.now())).decode(), nl=False)
         if verdict is None or not watched.told:

@@ -2,7 +2,9 @@
 
 NVML calls can hang for ever and cannot be cancelled, so a probe thread makes all of them, and `read` waits for it no
 longer than a deadline: the GPU being probed is then reported wedged, and the thread is left alone until it returns.
-Calls are kept few, because they compete with the workloads for the driver's locks.
+Calls are kept few, because they compete with the workloads for the driver's locks: what belongs to the card is read
+once per attachment, links and modes every half a minute or after an Xid, and a question that a GPU or a driver does
+not support is not asked again. Processes are never listed.
 
 GPUs are identified by uuid; indices may change when the driver is reloaded. A GPU that is lost or lacks a value does
 not affect the others.
@@ -13,8 +15,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from contextlib import suppress
+from ctypes import byref, c_void_p, cast
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from threading import Event, Lock, Thread
 from typing import Any, Protocol, TypeVar
 
@@ -25,8 +28,45 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+SLOW_EVERY = timedelta(seconds=30)
+"""How often links, fabric and lanes are read: short enough for a verdict within 150 s."""
+LINKS = 36
+"""Most NVLink links that are asked for, as in NVML_NVLINK_MAX_LINKS."""
 EVENTS_PER_READ = 256
 """Further events wait for the next read: a GPU that reports without end must not block the probe."""
+
+DRIVER_RELOADED, DRIVER_NOT_LOADED = "GpuDriverReloaded", "GpuDriverNotLoaded"
+"""Reasons of faults that say the driver is away, which a reload explains."""
+
+RESET = 1
+"""NVML_GPU_RECOVERY_ACTION_GPU_RESET, also for drivers that say so by refusing calls."""
+
+_BLANK = 9_000_000_000_000_000_000
+"""Values from here on are NVML's way of saying that there is none."""
+
+_COUNTED = {
+    "NVML_FI_DEV_ECC_SBE_VOL_TOTAL": "ecc_corrected",
+    "NVML_FI_DEV_ECC_DBE_VOL_TOTAL": "ecc_uncorrectable",
+    "NVML_FI_DEV_RETIRED_DBE": "retired_pages",
+    "NVML_FI_DEV_RETIRED_PENDING": "retire_pending",
+    "NVML_FI_DEV_MEMORY_TEMP": "memory_temp_c",
+    "NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION": "energy_mj",
+    "NVML_FI_DEV_PCIE_REPLAY_COUNTER": "pcie_replays",
+    "NVML_FI_DEV_REMAPPED_COR": "remapped_correctable",
+    "NVML_FI_DEV_REMAPPED_UNC": "remapped_uncorrectable",
+    "NVML_FI_DEV_REMAPPED_PENDING": "remap_pending",
+    "NVML_FI_DEV_REMAPPED_FAILURE": "remap_failure",
+    "NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL": "nvlink_crc_errors",
+    "NVML_FI_DEV_NVLINK_ERROR_DL_CRC": "nvlink_crc_errors",  # the same on later products
+    "NVML_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL": "nvlink_recoveries",
+    "NVML_FI_DEV_NVLINK_ERROR_DL_RECOVERY": "nvlink_recoveries",
+    "NVML_FI_DEV_GET_GPU_RECOVERY_ACTION": "recovery_action",
+}
+"""The fields of one batch, and the value of a reading that each gives."""
+
+
+def _nothing() -> None:
+    """A question that may be asked again."""
 
 
 class Nvml(Protocol):
@@ -79,9 +119,22 @@ class NvmlReader:
         self._deadline_s = deadline_s
         self._handles: dict[str, Any] | None = None  # uuid -> handle; None: not attached
         self._count = 0  # GPUs reported by the driver when we attached
-        self._known: dict[str, GpuReading] = {}  # uuid -> identity only
+        self._known: dict[str, GpuReading] = {}  # uuid -> what belongs to the card
+        self._slow: dict[str, tuple[datetime, dict[str, Any]]] = {}  # uuid -> when read, and what
+        self._unsupported: set[tuple[object, ...]] = set()  # (uuid, question)
+        self._mig: dict[str, bool | None] = {}
+        self._attached_at: datetime | None = None
+        self._reset_required = False  # the GPU being read refuses calls until it is reset
         self._events: Any = None
         self._probe: _Probe | None = None
+        named = (
+            "NOT_SUPPORTED",
+            "INVALID_ARGUMENT",
+            "FUNCTION_NOT_FOUND",
+            "ARGUMENT_VERSION_MISMATCH",
+            "DEPRECATED",
+        )
+        self._unsupporting = {self._constant(f"NVML_ERROR_{name}") for name in named}
 
     def read(self, now: datetime) -> tuple[GpuReading, ...]:
         """One pass over all GPUs, as far as it comes before the deadline."""
@@ -118,12 +171,15 @@ class NvmlReader:
     def _pass(self, probe: _Probe, now: datetime) -> None:
         # Attach again only if the count changed: otherwise a GPU that cannot be opened would cause an
         # attachment with every read, which drivers do not tolerate well.
-        if self._handles is None or self._counted() != self._count:
+        if self._handles is None:
+            self._attached_at = now
+            self._attach()
+        elif self._counted() != self._count:
             self._attach()
         xids = self._drained_events(now)
         for uuid, handle in (self._handles or {}).items():
             probe.at = uuid
-            probe.found(self._reading(self._known[uuid], handle, xids.get(uuid, ())))
+            probe.found(self._reading(self._known[uuid], handle, xids.get(uuid, ()), now))
         probe.at = None
 
     def _attach(self) -> None:
@@ -132,6 +188,8 @@ class NvmlReader:
             self._detach()
         self._init()
         self._count = self._counted()
+        self._unsupported.clear()
+        self._slow.clear()
         opened = [found for index in range(self._count) if (found := self._identity(index)) is not None]
         self._known = {known.uuid: known for _, known in opened}
         self._handles = {known.uuid: handle for handle, known in opened}
@@ -164,47 +222,185 @@ class NvmlReader:
         except nvml.NVMLError as error:
             log.warning("gpu not opened index=%d code=%d", index, _code(error))
             return None
-        return handle, GpuReading(uuid, index, product, memory_mib)
+        known = GpuReading(uuid, index, product, memory_mib, attached_at=self._attached_at)
+        with suppress(_Lost):
+            known = replace(known, **self._card(uuid, handle))
+        return handle, known
 
-    def _reading(self, known: GpuReading, handle: Any, xids: tuple[XidEvent, ...]) -> GpuReading:
+    def _card(self, uuid: str, handle: Any) -> dict[str, Any]:
+        """What belongs to the card: it is read once per attachment."""
+        limits = self._try(uuid, "nvmlDeviceGetPowerManagementLimitConstraints", handle)
+        driver = self._try(uuid, "nvmlSystemGetDriverVersion")
+        margin = self._fields(handle, ["NVML_FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT"])
+        return {
+            "serial": self._try(uuid, "nvmlDeviceGetSerial", handle),
+            "board_part": self._try(uuid, "nvmlDeviceGetBoardPartNumber", handle),
+            "vbios": self._try(uuid, "nvmlDeviceGetVbiosVersion", handle),
+            "inforom": self._try(uuid, "nvmlDeviceGetInforomImageVersion", handle),
+            "driver": driver,
+            "slowdown_temp_c": self._threshold(uuid, handle, "SLOWDOWN"),
+            "shutdown_temp_c": self._threshold(uuid, handle, "SHUTDOWN"),
+            "max_memory_temp_c": self._threshold(uuid, handle, "MEM_MAX"),
+            "slowdown_margin_c": margin["NVML_FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT"],
+            "max_power_w": None if limits is None else limits[1] / 1000,
+            "max_sm_clock_mhz": self._clock(uuid, handle, "Max", "SM"),
+            "max_pcie_generation": self._try(uuid, "nvmlDeviceGetMaxPcieLinkGeneration", handle),
+            "max_pcie_width": self._try(uuid, "nvmlDeviceGetMaxPcieLinkWidth", handle),
+        }
+
+    def _threshold(self, uuid: str, handle: Any, name: str) -> int | None:
+        which = self._constant(f"NVML_TEMPERATURE_THRESHOLD_{name}")
+        found: int | None = self._try(uuid, "nvmlDeviceGetTemperatureThreshold", handle, which)
+        return found or None  # 0 is how some drivers say that the product has no such limit
+
+    def _clock(self, uuid: str, handle: Any, which: str, domain: str) -> int | None:
+        domain_number = self._constant(f"NVML_CLOCK_{domain}")
+        found: int | None = self._try(uuid, f"nvmlDeviceGet{which}ClockInfo", handle, domain_number)
+        return found
+
+    def _reading(
+        self, known: GpuReading, handle: Any, xids: tuple[XidEvent, ...], now: datetime
+    ) -> GpuReading:
+        self._reset_required = False
         try:
-            return replace(self._measured(known, handle), xids=xids)
+            measured = self._measured(known, handle)
+            slow = self._slowly(known.uuid, handle, now, at_once=bool(xids))
+            if self._reset_required and not measured.recovery_action:
+                measured = replace(measured, recovery_action=RESET)
+            return replace(measured, xids=xids, **slow)
         except _Lost:
             return replace(known, lost=True, xids=xids)
 
     def _measured(self, known: GpuReading, handle: Any) -> GpuReading:
-        nvml = self._nvml
-        power_mw = self._ask(nvml.nvmlDeviceGetPowerUsage, handle)
-        use = self._ask(nvml.nvmlDeviceGetUtilizationRates, handle)
-        memory = self._ask(nvml.nvmlDeviceGetMemoryInfo, handle)
-        fields = self._fields(handle)
-        failure, pending = (
-            fields[nvml.NVML_FI_DEV_REMAPPED_FAILURE],
-            fields[nvml.NVML_FI_DEV_REMAPPED_PENDING],
-        )
+        uuid = known.uuid
+        power_mw = self._try(uuid, "nvmlDeviceGetPowerUsage", handle)
+        use = self._try(uuid, "nvmlDeviceGetUtilizationRates", handle)
+        memory = self._try(uuid, "nvmlDeviceGetMemoryInfo", handle)
+        mig = self._try(uuid, "nvmlDeviceGetMigMode", handle)
+        temperature = self._constant("NVML_TEMPERATURE_GPU")
+        self._on_mig(uuid, mig)
+        found = self._fields(handle, list(_COUNTED))
+        counted: dict[str, Any] = {}
+        for name, value in found.items():
+            if value is not None and value < _BLANK:
+                counted[_COUNTED[name]] = max(counted.get(_COUNTED[name], 0), value)
+        for name in ("remap_failure", "remap_pending", "retire_pending"):
+            if name in counted:
+                counted[name] = counted[name] > 0
+        energy_mj = counted.pop("energy_mj", None)
         return replace(
             known,
-            temp_c=self._ask(nvml.nvmlDeviceGetTemperature, handle, nvml.NVML_TEMPERATURE_GPU),
+            temp_c=self._try(uuid, "nvmlDeviceGetTemperature", handle, temperature),
+            thermal_margin_c=self._margin(uuid, handle, known),
             power_w=None if power_mw is None else power_mw / 1000,
+            energy_j=None if energy_mj is None else energy_mj / 1000,
+            throttle=self._try(uuid, "nvmlDeviceGetCurrentClocksEventReasons", handle),
+            sm_clock_mhz=self._clock(uuid, handle, "", "SM"),
+            memory_clock_mhz=self._clock(uuid, handle, "", "MEM"),
             utilisation_percent=None if use is None else use.gpu,
+            memory_activity_percent=None if use is None else use.memory,
             memory_used_mib=None if memory is None else memory.used >> 20,
-            ecc_uncorrectable=fields[nvml.NVML_FI_DEV_ECC_DBE_VOL_TOTAL],
-            remap_failure=None if failure is None else failure > 0,
-            remap_pending=None if pending is None else pending > 0,
-            recovery_action=fields[nvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION],
+            mig_enabled=None if mig is None else bool(mig[0]),
+            **counted,
         )
 
-    def _fields(self, handle: Any) -> dict[int, int | None]:
+    def _on_mig(self, uuid: str, mig: Any) -> None:
+        """A GPU whose MIG mode changed supports other questions than before."""
+        enabled = None if mig is None else bool(mig[0])
+        if self._mig.get(uuid, enabled) != enabled:
+            self._unsupported = {question for question in self._unsupported if question[0] != uuid}
+            self._slow.pop(uuid, None)
+        self._mig[uuid] = enabled
+
+    def _margin(self, uuid: str, handle: Any, known: GpuReading) -> int | None:
+        """Only where the product has no absolute limit: one call less for the others."""
+        if known.slowdown_temp_c is not None or known.slowdown_margin_c is None:
+            return None
+        found = self._try(uuid, "nvmlDeviceGetMarginTemperature", handle)
+        return None if found is None else int(getattr(found, "marginTemperature", found))
+
+    def _slowly(self, uuid: str, handle: Any, now: datetime, *, at_once: bool) -> dict[str, Any]:
+        """What changes seldom: read every half a minute, or at once after an error."""
+        read_at, found = self._slow.get(uuid, (now - SLOW_EVERY, {}))
+        if not at_once and timedelta(0) <= now - read_at < SLOW_EVERY:
+            return found
+        limit_mw = self._try(uuid, "nvmlDeviceGetEnforcedPowerLimit", handle)
+        state, status = self._fabric(uuid, handle)
+        found = {
+            "power_limit_w": None if limit_mw is None else limit_mw / 1000,
+            "pcie_generation": self._try(uuid, "nvmlDeviceGetCurrPcieLinkGeneration", handle),
+            "pcie_width": self._try(uuid, "nvmlDeviceGetCurrPcieLinkWidth", handle),
+            "nvlinks": self._links(uuid, handle),
+            "fabric_state": state,
+            "fabric_status": status,
+            "sram_threshold_exceeded": self._sram(uuid, handle),
+            "ecc_dram_uncorrectable": self._aggregate(uuid, handle, "DRAM"),
+            "ecc_sram_uncorrectable": self._aggregate(uuid, handle, "SRAM"),
+            "mig_devices": self._mig_devices(uuid, handle),
+        }
+        self._slow[uuid] = (now, found)
+        return found
+
+    def _links(self, uuid: str, handle: Any) -> tuple[bool, ...] | None:
+        """Whether each link is up. A link that the product lacks is not supported, or is an invalid argument."""
+        states = []
+        for link in range(LINKS):
+            state = self._try(uuid, "nvmlDeviceGetNvLinkState", handle, link)
+            if state is None:
+                break
+            states.append(state == self._constant("NVML_FEATURE_ENABLED"))
+        return tuple(states) or None
+
+    def _fabric(self, uuid: str, handle: Any) -> tuple[int | None, int | None]:
+        struct = getattr(self._nvml, "c_nvmlGpuFabricInfo_v2_t", None)
+        if struct is None:
+            return None, None
+        info = struct()
+        if self._try(uuid, "nvmlDeviceGetGpuFabricInfoV", handle, byref(info)) is None:
+            return None, None
+        return int(info.state), int(info.status)
+
+    def _sram(self, uuid: str, handle: Any) -> bool | None:
+        struct = getattr(self._nvml, "c_nvmlEccSramErrorStatus_v1_t", None)
+        if struct is None:
+            return None
+        status = struct()
+        if self._try(uuid, "nvmlDeviceGetSramEccErrorStatus", handle, byref(status)) is None:
+            return None
+        return bool(status.bThresholdExceeded)
+
+    def _aggregate(self, uuid: str, handle: Any, where: str) -> int | None:
+        found = self._try(
+            uuid,
+            "nvmlDeviceGetMemoryErrorCounter",
+            handle,
+            self._constant("NVML_MEMORY_ERROR_TYPE_UNCORRECTED"),
+            self._constant("NVML_AGGREGATE_ECC"),
+            self._constant(f"NVML_MEMORY_LOCATION_{where}"),
+        )
+        return None if found is None or found >= _BLANK else int(found)
+
+    def _mig_devices(self, uuid: str, handle: Any) -> int | None:
+        """How many MIG devices exist; None: the GPU is not divided."""
+        mode = self._try(uuid, "nvmlDeviceGetMigMode", handle)
+        if mode is None or not mode[0]:
+            return None
+        most = self._try(uuid, "nvmlDeviceGetMaxMigDeviceCount", handle) or 0
+        nvml, count = self._nvml, 0
+        for index in range(most):
+            try:
+                nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index)
+                count += 1
+            except nvml.NVMLError:
+                continue  # no device at this index
+        return count
+
+    def _fields(self, handle: Any, names: list[str]) -> dict[str, int | None]:
         """Several values in one call; each has its own return code."""
-        nvml = self._nvml
-        wanted = [
-            nvml.NVML_FI_DEV_ECC_DBE_VOL_TOTAL,
-            nvml.NVML_FI_DEV_REMAPPED_PENDING,
-            nvml.NVML_FI_DEV_REMAPPED_FAILURE,
-            nvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION,
-        ]
-        answers = self._ask(nvml.nvmlDeviceGetFieldValues, handle, wanted) or ()
-        return dict.fromkeys(wanted) | {a.fieldId: self._field(a) for a in answers}
+        numbers = {number: name for name in names if (number := self._constant(name)) is not None}
+        answers = self._ask(self._nvml.nvmlDeviceGetFieldValues, handle, list(numbers)) or ()
+        found = {numbers[a.fieldId]: self._field(a) for a in answers if a.fieldId in numbers}
+        return dict.fromkeys(names) | found
 
     def _field(self, answer: Any) -> int | None:
         nvml = self._nvml
@@ -212,15 +408,31 @@ class NvmlReader:
             raise _Lost
         if answer.nvmlReturn != nvml.NVML_SUCCESS:
             return None
-        wide = answer.valueType in (
-            nvml.NVML_VALUE_TYPE_UNSIGNED_LONG,
-            nvml.NVML_VALUE_TYPE_UNSIGNED_LONG_LONG,
-            nvml.NVML_VALUE_TYPE_SIGNED_LONG_LONG,
-        )
-        return int(answer.value.ullVal if wide else answer.value.uiVal)
+        kind = answer.valueType
+        if kind == nvml.NVML_VALUE_TYPE_SIGNED_LONG_LONG:
+            return int(answer.value.sllVal)
+        if kind in (nvml.NVML_VALUE_TYPE_UNSIGNED_LONG, nvml.NVML_VALUE_TYPE_UNSIGNED_LONG_LONG):
+            return int(answer.value.ullVal)
+        if kind == getattr(nvml, "NVML_VALUE_TYPE_SIGNED_INT", None):
+            return int(answer.value.siVal)
+        return int(answer.value.uiVal)
 
-    def _ask(self, call: Callable[..., T], *args: Any) -> T | None:
-        """The answer; None if this GPU or driver does not support it."""
+    def _constant(self, name: str) -> Any:
+        """A constant of the library; None: this release of it does not know the name."""
+        return getattr(self._nvml, name, None)
+
+    def _try(self, uuid: str, call: str, *args: Any) -> Any:
+        """The answer to one question; None if this GPU, driver or library does not support it."""
+        question = (uuid, call, *(arg for arg in args if isinstance(arg, int)))
+        function = None if question in self._unsupported else getattr(self._nvml, call, None)
+        if function is None:
+            return None
+        return self._ask(function, *args, on_unsupported=lambda: self._unsupported.add(question))
+
+    def _ask(
+        self, call: Callable[..., T], *args: Any, on_unsupported: Callable[[], None] = _nothing
+    ) -> T | None:
+        """The answer; None if this GPU or driver does not support it, or does not answer this time."""
         nvml = self._nvml
         try:
             return call(*args)
@@ -228,10 +440,14 @@ class NvmlReader:
             code = _code(error)
         if code == nvml.NVML_ERROR_GPU_IS_LOST:
             raise _Lost
+        if code == getattr(nvml, "NVML_ERROR_RESET_REQUIRED", None):
+            self._reset_required = True
         if code == nvml.NVML_ERROR_UNINITIALIZED:
             # The driver was reloaded: the handles are stale, and the next read attaches again.
             self._handles = None
-            raise Fault("the GPU driver was reloaded", "GpuDriverReloaded")
+            raise Fault("the GPU driver was reloaded", DRIVER_RELOADED)
+        if code in self._unsupporting:
+            on_unsupported()
         return None
 
     def _listen(self) -> None:
@@ -244,7 +460,7 @@ class NvmlReader:
                 log.info("xid events not available gpu=%s code=%d", uuid, _code(error))
 
     def _drained_events(self, now: datetime) -> dict[str, tuple[XidEvent, ...]]:
-        """Xids queued in the driver, by GPU; polled without waiting."""
+        """Xids queued in the driver, by GPU; read without waiting."""
         seen: dict[str, tuple[XidEvent, ...]] = {}
         for _ in range(EVENTS_PER_READ if self._events is not None else 0):
             event = self._next_event()
@@ -262,7 +478,11 @@ class NvmlReader:
             return None
 
     def _event_uuid(self, event: Any) -> str:
-        """The GPU of an event; empty if it cannot be identified any more, then its loss says enough."""
+        """The GPU of an event; empty if it is none of ours. A lost GPU cannot name itself, but its handle stays."""
+        where = _address(event.device)
+        for uuid, handle in (self._handles or {}).items():
+            if _address(handle) == where:
+                return uuid
         try:
             return self._ask(self._nvml.nvmlDeviceGetUUID, event.device) or ""
         except _Lost:
@@ -275,6 +495,11 @@ def installed(deadline_s: float) -> NvmlReader:
     import pynvml  # costs 14 MB, which an agent of simulated GPUs does not need
 
     return NvmlReader(pynvml, deadline_s)
+
+
+def _address(handle: Any) -> int | None:
+    """What a handle points to: two handles of one GPU are different objects."""
+    return cast(handle, c_void_p).value
 
 
 def _code(error: Exception) -> int:
@@ -294,4 +519,4 @@ def _cannot_attach(nvml: Nvml, code: int) -> EgsError:
             "the GPU driver refuses access to this user; run the agent as a user with access to /dev/nvidiactl",
             "GpuDriverForbidden",
         )
-    return Fault(f"the GPU driver does not answer (NVML error {code})", "GpuDriverNotLoaded")
+    return Fault(f"the GPU driver does not answer (NVML error {code})", DRIVER_NOT_LOADED)

@@ -80,7 +80,7 @@ class GpuReading:
     pcie_replays: int | None = None  # since the driver was loaded
     nvlinks: tuple[bool, ...] | None = None  # whether each link is up; empty: the product has none
     nvlink_crc_errors: int | None = None  # of all links, since the driver was loaded
-    nvlink_recoveries: int | None = None  # replays and recoveries of all links, since the driver was loaded
+    nvlink_recoveries: int | None = None  # of all links, since the driver was loaded
     fabric_state: int | None = None  # 0 no fabric, 1 not started, 2 in progress, 3 complete
     fabric_status: int | None = None  # return code of the registration once it is complete; 0: success
 

@@ -17,8 +17,7 @@ from datetime import datetime, timedelta
 
 from pydantic import ValidationError
 
-from agent.judge import GPU_COUNT_LOW, GpuVerdict, Verdict, kind_of
-from agent.xids import RECOVERY_ACTIONS
+from agent.judge import GpuVerdict, Verdict
 from reconciler.model.evidence import GIT, HEALTH
 from reconciler.store.store_port import Draft, Outcome, Person, Store
 from reconciler.trust.sshsig import PrivateKey
@@ -27,6 +26,7 @@ from schemas.reading.reader import parse_to_json
 from schemas.reading.strict_yaml import Refused
 from schemas.reading.yaml_text import dump
 from schemas.status.gpr_status import AgentReport, GpuReport, NodeMetadata
+from schemas.status.gpu_faults import GpuAction, fault_kind
 
 log = logging.getLogger(__name__)
 
@@ -34,16 +34,7 @@ PATH = "report.yaml"
 SIGNATURE = f"{PATH}.sig"
 MESSAGE_LINES = 4
 """Most GPUs named in a message; the report lists the rest."""
-
-SENTENCES = {
-    "GpuLost": "fell off the bus; the machine needs service",
-    "GpuMissing": "was present and is missing now; the machine needs service",
-    "GpuWedged": "gets no answer from the driver; reboot the node",
-    "RemapFailure": "has no spare memory rows left; it must be replaced",
-    "EccUncorrectable": "has memory errors that cannot be corrected; reset it when it is idle",
-    "TooHot": "is too hot; check its cooling",
-    GPU_COUNT_LOW: "fewer GPUs answer than the cluster's manifest says",
-}
+CAME_BACK = "; it came back within a day, so replace the card"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +70,7 @@ def report_of(verdict: Verdict, who: Identity, at: datetime) -> AgentReport:
         at=at.replace(microsecond=0),
         healthy=verdict.healthy,
         reason=verdict.reason,
+        action=verdict.action,
         message=None if verdict.healthy else "\n".join(_lines(verdict)),
         gpus=tuple(_gpu_report(g) for g in verdict.gpus),
         faults=tuple(at.replace(microsecond=0) for at in verdict.faults),
@@ -94,29 +86,40 @@ def _gpu_report(g: GpuVerdict) -> GpuReport:
         memory_mib=g.gpu.memory_mib,
         healthy=not g.reasons,
         reasons=g.reasons,
+        watched=g.watched,
+        action=g.action,
+        past=g.past,
+        serial=g.gpu.serial,
+        board_part=g.gpu.board_part,
+        vbios=g.gpu.vbios,
+        driver=g.gpu.driver,
+        mig_enabled=g.gpu.mig_enabled,
+        mig_devices=g.gpu.mig_devices,
+        links=g.gpu.links,
+        links_up=g.gpu.links_up,
     )
 
 
 def _lines(verdict: Verdict) -> Iterator[str]:
     bad = [g for g in verdict.gpus if g.reasons]
     for g in bad[:MESSAGE_LINES]:
-        yield f"GPU {g.gpu.index} ({g.gpu.uuid}) {sentence(g.reasons[0])}"
+        text = f"GPU {g.gpu.index} ({g.gpu.uuid}) {sentence(g.reasons[0])}"
+        yield text + CAME_BACK if _came_back(g) else text
     if len(bad) > MESSAGE_LINES:
         yield f"and {len(bad) - MESSAGE_LINES} more GPUs"
-    yield from (SENTENCES[reason] for reason in verdict.node_reasons)
+    yield from (sentence(reason) for reason in verdict.node_reasons)
+
+
+def _came_back(g: GpuVerdict) -> bool:
+    """Whether the card must be replaced although its fault alone asks for less."""
+    kind = fault_kind(g.reasons[0])
+    return g.action is GpuAction.REPLACE and kind is not None and kind.action is GpuAction.RESET
 
 
 def sentence(reason: str) -> str:
     """The meaning of a reason and what to do; the GPU is the subject."""
-    kind = kind_of(reason)
-    number = reason[len(kind) :]
-    if kind == "Xid":
-        return f"had error Xid {number}; see the vendor's Xid catalog, and reset it when it is idle"
-    if kind == "RecoveryAction":
-        return (
-            f"needs action according to the driver: {RECOVERY_ACTIONS.get(int(number), f'action {number}')}"
-        )
-    return SENTENCES.get(reason, reason)
+    kind = fault_kind(reason)
+    return reason if kind is None else kind.sentence
 
 
 def tells_news(new: AgentReport, old: AgentReport | None) -> bool:

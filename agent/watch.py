@@ -12,17 +12,19 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from agent.idleness import Lull, lull_after
-from agent.judge import Memory, Verdict, after_reboot, judge, remembered
+from agent.judge import Memory, Verdict, after_reboot, judge, judge_away, remembered
 from agent.port import GpuReading, Reader
 from agent.report import Identity, Reporter, report_of
-from agent.xids import FATAL, class_of
+from reconciler.model.pools import within
 from reconciler.store.store_port import Outcome, Store
-from schemas.documents.cluster import Cluster, ClusterSpec, Health
+from schemas.documents.cluster import Cluster, ClusterSpec, Health, Pool
+from schemas.documents.maintenance import Maintenance
 from schemas.documents.project import Project
 from schemas.documents.scheduling import IdleReclaim
 from schemas.errors import Fault
 from schemas.reading.reader import read_document
 from schemas.rules.view import PROJECT
+from schemas.status.xids import FATAL, class_of
 
 log = logging.getLogger(__name__)
 
@@ -37,12 +39,25 @@ class Orders:
     health: Health = field(default_factory=Health)
     gpus: int | None = None  # None: the manifest does not name this node
     idle_below: int = IdleReclaim().below  # percent; from the project
+    maintenance: tuple[Maintenance, ...] = ()  # windows that include this node
+
+    def calm(self, now: datetime) -> bool:
+        """Whether the node is in announced maintenance."""
+        return any(within(item, now) for item in self.maintenance)
 
 
 def orders_of(spec: ClusterSpec, node: str) -> Orders:
-    """Thresholds for every node, the number of GPUs for a node of a pool."""
-    counts = [pool.gpus_per_node for pool in spec.pools if node in pool.node_names()]
-    return Orders(spec.health, counts[0] if counts else None)
+    """Thresholds for every node; the number of GPUs and the limits of their shape for a node of a pool."""
+    pool = next((pool for pool in spec.pools if node in pool.node_names()), None)
+    windows = tuple(item for item in spec.maintenance if _includes(item, node, pool))
+    if pool is None:
+        return Orders(spec.health, maintenance=windows)
+    return Orders(spec.health.of_shape(pool.gpu_shape), pool.gpus_per_node, maintenance=windows)
+
+
+def _includes(item: Maintenance, node: str, pool: Pool | None) -> bool:
+    whole_cluster = not (item.pools or item.nodes)
+    return whole_cluster or node in item.nodes or (pool is not None and pool.name in item.pools)
 
 
 class Manifest:
@@ -116,35 +131,53 @@ class Watch:
         """Whether the repository has the result of the last cycle."""
         self._trend = False
 
-    def cycle(self, now: datetime) -> Verdict | None:
-        """Read, judge and report once; None if there was nothing to judge."""
+    def cycle(self, now: datetime, *, patient: bool = True) -> Verdict | None:
+        """Read, judge and report once; None if the GPUs could not be read.
+
+        Not `patient`: what this one reading shows counts at once, because there is no other.
+        """
         self.told = False
         try:
             orders = self._manifest.orders(now)
-            memory = replace(self._recalled(), expected=orders.gpus)
-            readings = self._reader.read(now)
+            memory = replace(self._recalled(now), expected=orders.gpus)
         except Fault as error:
             log.warning("node not read node=%s reason=%s error=%s", self._who.node, error.reason, error)
+            return None
+        calm = orders.calm(now)
+        readings = self._read(now)
+        if readings is None:
+            self._lull = None
+            self._memory, away = judge_away(memory, orders.health, now, calm=calm)
+            if not away.healthy or away.gpus:  # an agent that never saw its GPUs has nothing to report
+                self._report(away, now)
             return None
         self._observe(readings, now)
         for reading in readings:
             self._tell_xids(reading.uuid, tuple(x.xid for x in reading.xids))
-        self._memory, verdict = judge(memory, readings, orders.health, now)
+        self._memory, verdict = judge(memory, readings, orders.health, now, calm=calm, patient=patient)
         verdict = replace(verdict, idle_since=self._idle_since(readings, orders, now))
         self._tell_trend(verdict)
         self._report(verdict, now)
         return verdict
+
+    def _read(self, now: datetime) -> tuple[GpuReading, ...] | None:
+        """None: the driver cannot be reached, as while it is loaded again."""
+        try:
+            return self._reader.read(now)
+        except Fault as error:
+            log.warning("node not read node=%s reason=%s error=%s", self._who.node, error.reason, error)
+            return None
 
     def _idle_since(self, readings: tuple[GpuReading, ...], orders: Orders, now: datetime) -> datetime | None:
         whole = len(readings) >= (orders.gpus or 0)
         self._lull = lull_after(self._lull, readings, orders.idle_below, now) if whole else None
         return self._lull.since if self._lull is not None and self._lull.idle else None
 
-    def _recalled(self) -> Memory:
+    def _recalled(self, now: datetime) -> Memory:
         if self._memory is None:
             found = self._reporter.previous()
             memory = Memory() if found is None else remembered(found.report)
-            self._memory = after_reboot(memory) if found is not None and found.rebooted else memory
+            self._memory = after_reboot(memory, now) if found is not None and found.rebooted else memory
         return self._memory
 
     def _report(self, verdict: Verdict, now: datetime) -> None:

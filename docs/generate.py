@@ -1,6 +1,6 @@
 """Generate the tables of the docs from the code, so that no page says less than its model.
 
-`python docs/generate.py` rewrites the text between `<!-- fields: Kind -->` (or rules, policy, phases, settings) and
+`python docs/generate.py` rewrites the text between `<!-- fields: Kind -->` (or rules, policy, phases, faults, settings) and
 `<!-- end -->` in docs/*.md; `--check` lists stale pages and exits 1.
 """
 
@@ -36,6 +36,7 @@ from schemas.documents.base import Model
 from schemas.export.json_schemas import AsWritten
 from schemas.rules.rule_list import RULES
 from schemas.status import gpr_status, inventory, judgements, outbox, usage
+from schemas.status.gpu_faults import FAULT_KINDS, NODE_FAULT_KINDS
 
 MODELS: dict[str, type[Model]] = {
     "Project": project.ProjectSpec,
@@ -71,7 +72,7 @@ SETTINGS: dict[str, type[object]] = {
     "portal": portal_settings.PortalSettings,
 }
 _MARKED = re.compile(
-    r"(<!-- (fields: \w+|settings: \w+|policy|rules|phases) -->\n).*?(<!-- end -->)", re.DOTALL
+    r"(<!-- (fields: \w+|settings: \w+|policy|rules|phases|faults) -->\n).*?(<!-- end -->)", re.DOTALL
 )
 _BOUNDS = (
     ("minimum", "≥ {}"),
@@ -105,6 +106,17 @@ def policy_table() -> str:
     for row in TABLE:
         path = f"`{row.path}`" if "/" in row.path or row.path.endswith(".yaml") else row.path
         rows.append(f"| {row.kind} | {path} | {row.what} | {row.who} |")
+    return "\n".join(rows) + "\n"
+
+
+def fault_table() -> str:
+    """Every kind of GPU fault: the rules of the agent's judge."""
+    rows = ["| fault | evidence | for | over when | action | source |", "| --- | --- | --- | --- | --- | --- |"]
+    for kind in (*FAULT_KINDS, *NODE_FAULT_KINDS):
+        seconds = int(kind.patience.total_seconds())
+        patience = "-" if not seconds else f"{seconds} s"
+        cells = (f"`{kind.name}`", kind.evidence, patience, kind.clears, kind.action, kind.source)
+        rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows) + "\n"
 
 
@@ -199,6 +211,7 @@ TABLES: dict[str, Callable[[str], str]] = {
     "policy": lambda _: policy_table(),
     "rules": lambda _: rule_table(),
     "phases": lambda _: phases(),
+    "faults": lambda _: fault_table(),
 }
 
 

@@ -116,8 +116,21 @@ class Pool(Model):
         return max(1, self.size // 10)
 
 
+class HeatLimit(Model):
+    """Limits of one shape, for products that do not name their own."""
+
+    gpu_shape: Shape = Field(description="The shape that they apply to.")
+    max_temperature: int | None = Field(None, ge=40, le=120, description="°C at which a GPU is too hot.")
+    clear_temperature: int | None = Field(
+        None, ge=30, le=119, description="°C at or below which a hot GPU has recovered."
+    )
+    max_memory_temperature: int | None = Field(
+        None, ge=40, le=130, description="°C above which its memory is too hot."
+    )
+
+
 class Health(Model):
-    """Thresholds for judging GPUs of this cluster."""
+    """Thresholds for judging GPUs of this cluster; a limit that a product names itself goes first."""
 
     max_temperature: int = Field(
         87, ge=40, le=120, description="°C at which a GPU is too hot (87: the vendor's alarm)."
@@ -125,6 +138,10 @@ class Health(Model):
     clear_temperature: int = Field(
         80, ge=30, le=119, description="°C at or below which a hot GPU has recovered."
     )
+    max_memory_temperature: int | None = Field(
+        None, ge=40, le=130, description="°C above which memory is too hot; absent: only the product's limit."
+    )
+    limits: tuple[HeatLimit, ...] = Field((), max_length=100, description="Limits of single shapes.")
     readings_to_fail: int = Field(
         3, ge=1, le=100, description="Bad readings in a row before a soft fault counts."
     )
@@ -134,6 +151,17 @@ class Health(Model):
     faults_to_quarantine: int = Field(
         3, ge=2, le=100, description="Faults of one node within a day after which only an admin clears it."
     )
+
+    def of_shape(self, shape: str) -> Health:
+        """The thresholds with the limits of that shape put in."""
+        limit = next((limit for limit in self.limits if limit.gpu_shape == shape), None)
+        if limit is None:
+            return self
+        return self.edited(
+            max_temperature=limit.max_temperature or self.max_temperature,
+            clear_temperature=limit.clear_temperature or self.clear_temperature,
+            max_memory_temperature=limit.max_memory_temperature or self.max_memory_temperature,
+        )
 
 
 class Cleared(Model):

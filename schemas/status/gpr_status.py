@@ -12,6 +12,7 @@ from schemas.documents.approval import ApprovalLimit
 from schemas.documents.base import Document, Metadata, Model
 from schemas.documents.gpr import RequestSpec
 from schemas.reading.units import Duration, Instant, LongName
+from schemas.status.gpu_faults import GpuAction
 from schemas.status.insights import FirstEstimate, Forecast
 
 
@@ -267,6 +268,14 @@ class GPRRecord(Document):
     status: GPRStatus = Field(description="All that is known about the request.")
 
 
+class PastFault(Model):
+    """A fault of a GPU that ended."""
+
+    reason: str = Field(description="What it was.")
+    began: Instant = Field(description="When it began.")
+    ended: Instant = Field(description="When it ended.")
+
+
 class GpuReport(Model):
     """One GPU as judged by its agent."""
 
@@ -276,6 +285,17 @@ class GpuReport(Model):
     memory_mib: int = Field(description="Memory, MiB.")
     healthy: bool = Field(description="The agent's verdict.")
     reasons: tuple[str, ...] = Field((), description="Current faults, worst first.")
+    watched: tuple[str, ...] = Field((), description="What is noticed but takes no GPU out of service.")
+    action: GpuAction | None = Field(None, description="What to do; absent: nothing is wrong.")
+    past: tuple[PastFault, ...] = Field((), description="The last faults that ended, oldest first.")
+    serial: str | None = Field(None, description="Serial number of the card.")
+    board_part: str | None = Field(None, description="The vendor's part number of the board.")
+    vbios: str | None = Field(None, description="Version of the VBIOS.")
+    driver: str | None = Field(None, description="Version of the driver.")
+    mig_enabled: bool | None = Field(None, description="Whether it is divided by MIG.")
+    mig_devices: int | None = Field(None, description="MIG devices that exist.")
+    links: int | None = Field(None, description="NVLink links that the product has.")
+    links_up: int = Field(0, description="Links of those that are up.")
 
 
 class NodeMetadata(Metadata):
@@ -295,6 +315,7 @@ class AgentReport(Document):
     at: Instant = Field(description="When something last changed.")
     healthy: bool = Field(description="Whether the node can serve.")
     reason: str | None = Field(None, description="The worst fault.")
+    action: GpuAction | None = Field(None, description="What to do about its GPUs; absent: nothing is wrong.")
     message: str | None = Field(None, description="The same for people.")
     gpus: tuple[GpuReport, ...] = Field((), description="Every GPU of the node.")
     faults: tuple[Instant, ...] = Field(

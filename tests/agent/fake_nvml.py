@@ -1,62 +1,94 @@
-"""A stand-in for the module `pynvml`: its names, its return codes, and its unhelpful exceptions.
+"""A stand-in for libnvidia-ml.so.1 behind the real `pynvml`: the C functions that its wrappers call.
 
-It imitates what the reader leans on and nothing more: NVML_SUCCESS per field, NotSupported, GPU_IS_LOST, Timeout
-from an event set that is empty, and an NVMLError that can be neither hashed nor compared. It says nothing about
-real hardware; `test_nvml_hardware.py` does, where there is some.
+The wrappers, their structures and their unhelpful exceptions are the real ones; only the library below them is not. It
+says nothing about real hardware; `test_nvml_hardware.py` does, where there is some.
 """
 
 from __future__ import annotations
 
+import ctypes
+import importlib.util
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Event
-from types import SimpleNamespace
+from types import ModuleType
+from typing import Any
+
+import pynvml
+
+OK = pynvml.NVML_SUCCESS
+NOT_SUPPORTED, LOST = pynvml.NVML_ERROR_NOT_SUPPORTED, pynvml.NVML_ERROR_GPU_IS_LOST
+RECOVERY_ACTION = pynvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION
+LINKS = 18
+
+H100: dict[str, object] = {
+    "Name": "NVIDIA H100 80GB HBM3",
+    "Serial": "1652823055631",
+    "BoardPartNumber": "692-2G520-0280-001",
+    "VbiosVersion": "96.00.89.00.01",
+    "InforomImageVersion": "G520.0200.00.05",
+    "MemoryInfo": {"total": 80 << 30, "used": 1 << 30},
+    "UtilizationRates": {"gpu": 7, "memory": 1},
+    "PowerUsage": 71_500,
+    "EnforcedPowerLimit": 700_000,
+    "PowerManagementLimitConstraints": (200_000, 700_000),
+    "Temperature": {pynvml.NVML_TEMPERATURE_GPU: 41},
+    "TemperatureThreshold": {
+        pynvml.NVML_TEMPERATURE_THRESHOLD_SHUTDOWN: 92,
+        pynvml.NVML_TEMPERATURE_THRESHOLD_SLOWDOWN: 89,
+        pynvml.NVML_TEMPERATURE_THRESHOLD_MEM_MAX: 95,
+    },
+    "CurrentClocksEventReasons": 0,
+    "ClockInfo": {pynvml.NVML_CLOCK_SM: 1980, pynvml.NVML_CLOCK_MEM: 2619},
+    "MaxClockInfo": {pynvml.NVML_CLOCK_SM: 1980},
+    "CurrPcieLinkGeneration": 5,
+    "CurrPcieLinkWidth": 16,
+    "MaxPcieLinkGeneration": 5,
+    "MaxPcieLinkWidth": 16,
+    "MigMode": (0, 0),
+    "NvLinkState": dict.fromkeys(range(LINKS), 1),
+    "GpuFabricInfoV": {"state": 3, "status": OK},
+    "SramEccErrorStatus": {"bThresholdExceeded": 0},
+    "MemoryErrorCounter": dict.fromkeys(range(8), 0),
+}
+"""What a healthy GPU answers, by the end of the function's name; a mapping answers by argument or fills a structure."""
+
+FIELDS = {
+    **dict.fromkeys((3, 4, 142, 143, 144, 145, RECOVERY_ACTION), 0),
+    pynvml.NVML_FI_DEV_MEMORY_TEMP: 52,
+    pynvml.NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION: 1_000_000,
+    pynvml.NVML_FI_DEV_PCIE_REPLAY_COUNTER: 0,
+}
+STRUCTURES = ("MemoryInfo", "UtilizationRates", "GpuFabricInfoV", "SramEccErrorStatus")
 
 
-class NVMLError(Exception):
-    """As in nvidia-ml-py 13: `__eq__` without `__hash__`, and comparing with anything else raises."""
+@dataclass
+class Refused:
+    """An answer that is an error."""
 
-    def __init__(self, value: int) -> None:
-        super().__init__(f"NVML error {value}")
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return bool(self.value == other.value)  # type: ignore[attr-defined]
-
-    __hash__ = None  # type: ignore[assignment]
+    code: int = NOT_SUPPORTED
 
 
 @dataclass
 class FakeGpu:
-    """One GPU; `answers` overrides a function's answer, by code or by value."""
+    """One GPU. `answers` overrides `H100` by name, `fields` overrides `FIELDS` by number."""
 
     uuid: str
     lost: bool = False
     stuck: Event | None = None  # calls wait for it
     answers: dict[str, object] = field(default_factory=dict)
-    fields: dict[int, tuple[int, int]] = field(default_factory=dict)  # id -> (return code, value)
+    fields: dict[int, int | Refused] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._cell = ctypes.c_uint64()  # its address is the GPU's handle
+
+    @property
+    def address(self) -> int:
+        return ctypes.addressof(self._cell)
 
 
-class FakeNvml:
-    """The functions that the reader calls, over `gpus`."""
-
-    NVMLError = NVMLError
-    NVML_SUCCESS = 0
-    NVML_ERROR_UNINITIALIZED = 1
-    NVML_ERROR_NOT_SUPPORTED = 3
-    NVML_ERROR_NO_PERMISSION = 4
-    NVML_ERROR_TIMEOUT = 10
-    NVML_ERROR_LIBRARY_NOT_FOUND = 12
-    NVML_ERROR_GPU_IS_LOST = 15
-    NVML_ERROR_DRIVER_NOT_LOADED = 9
-    NVML_TEMPERATURE_GPU = 0
-    NVML_VALUE_TYPE_UNSIGNED_LONG = 2
-    NVML_VALUE_TYPE_UNSIGNED_LONG_LONG = 3
-    NVML_VALUE_TYPE_SIGNED_LONG_LONG = 4
-    NVML_FI_DEV_ECC_DBE_VOL_TOTAL = 4
-    NVML_FI_DEV_REMAPPED_PENDING = 144
-    NVML_FI_DEV_REMAPPED_FAILURE = 145
-    NVML_FI_DEV_GET_GPU_RECOVERY_ACTION = 230
-    nvmlEventTypeXidCriticalError = 8  # noqa: N815 - the library's name
+class FakeLibrary:
+    """The C functions over `gpus`; one that is not here is missing from this release of the driver."""
 
     def __init__(self, *gpus: FakeGpu, cannot_init: int = 0) -> None:
         self.gpus = list(gpus)
@@ -64,74 +96,121 @@ class FakeNvml:
         self.waiting: list[tuple[FakeGpu, int]] = []  # Xids that the driver keeps
         self.attached = 0
         self.attachments = 0
+        self.calls: list[str] = []
 
-    def nvmlInit(self) -> None:  # noqa: N802 - the library's name, as all below
-        if self.cannot_init:
-            raise NVMLError(self.cannot_init)
-        self.attached += 1
-        self.attachments += 1
+    def __getattr__(self, name: str) -> Callable[..., int]:
+        short = name.removeprefix("nvmlDeviceGet")
+        if short == name or short not in H100:
+            raise AttributeError(name)
 
-    def nvmlShutdown(self) -> None:  # noqa: N802
+        def call(handle: Any, *args: Any) -> int:
+            self.calls.append(short)
+            return self._about(handle, short, args)
+
+        return call
+
+    def nvmlInitWithFlags(self, flags: int) -> int:  # noqa: N802 - the library's name, as all below
+        if not self.cannot_init:
+            self.attached += 1
+            self.attachments += 1
+        return self.cannot_init
+
+    def nvmlShutdown(self) -> int:  # noqa: N802
         self.attached -= 1
+        return OK
 
-    def nvmlDeviceGetCount(self) -> int:  # noqa: N802
+    def nvmlSystemGetDriverVersion(self, text: Any, length: Any) -> int:  # noqa: N802
+        text.value = b"575.57.08"
+        return OK
+
+    def nvmlDeviceGetCount_v2(self, count: Any) -> int:  # noqa: N802
         if not self.attached:
-            raise NVMLError(self.NVML_ERROR_UNINITIALIZED)
-        return len(self.gpus)
+            return int(pynvml.NVML_ERROR_UNINITIALIZED)
+        count._obj.value = len(self.gpus)
+        return OK
 
-    def nvmlDeviceGetHandleByIndex(self, index: int) -> FakeGpu:  # noqa: N802
-        return self._reached(self.gpus[index])
+    def nvmlDeviceGetHandleByIndex_v2(self, index: Any, device: Any) -> int:  # noqa: N802
+        gpu = self.gpus[index.value]
+        ctypes.c_void_p.from_buffer(device._obj).value = gpu.address
+        return self._reached(gpu)
 
-    def nvmlDeviceGetUUID(self, gpu: FakeGpu) -> str:  # noqa: N802
-        return self._reached(gpu).uuid
+    def nvmlDeviceGetUUID(self, handle: Any, text: Any, length: Any) -> int:  # noqa: N802
+        gpu = self._gpu(handle)
+        text.value = gpu.uuid.encode()
+        return self._reached(gpu)
 
-    def nvmlDeviceGetName(self, gpu: FakeGpu) -> str:  # noqa: N802
-        return "NVIDIA H100 80GB HBM3"
+    def nvmlDeviceGetFieldValues(self, handle: Any, count: Any, values: Any) -> int:  # noqa: N802
+        gpu = self._gpu(handle)
+        self.calls.append("FieldValues")
+        refused = gpu.answers.get("FieldValues")
+        if isinstance(refused, Refused):
+            return refused.code
+        known = FIELDS | gpu.fields
+        for value in values._obj:
+            answer = known.get(value.fieldId, Refused())
+            value.nvmlReturn = answer.code if isinstance(answer, Refused) else OK
+            value.valueType = pynvml.NVML_VALUE_TYPE_UNSIGNED_LONG_LONG
+            value.value.ullVal = 0 if isinstance(answer, Refused) else answer
+        return self._reached(gpu)
 
-    def nvmlDeviceGetMemoryInfo(self, gpu: FakeGpu) -> object:  # noqa: N802
-        return self._answer(gpu, "memory", SimpleNamespace(total=80 << 30, used=1 << 30))
+    def nvmlEventSetCreate(self, events: Any) -> int:  # noqa: N802
+        return OK
 
-    def nvmlDeviceGetPowerUsage(self, gpu: FakeGpu) -> object:  # noqa: N802
-        return self._answer(gpu, "power", 71_500)
+    def nvmlDeviceRegisterEvents(self, handle: Any, kinds: Any, events: Any) -> int:  # noqa: N802
+        refused = self._gpu(handle).answers.get("RegisterEvents")
+        return refused.code if isinstance(refused, Refused) else OK
 
-    def nvmlDeviceGetUtilizationRates(self, gpu: FakeGpu) -> object:  # noqa: N802
-        return self._answer(gpu, "utilisation", SimpleNamespace(gpu=7, memory=1))
-
-    def nvmlDeviceGetTemperature(self, gpu: FakeGpu, sensor: int) -> object:  # noqa: N802
-        return self._answer(gpu, "temperature", 41)
-
-    def nvmlDeviceGetFieldValues(self, gpu: FakeGpu, wanted: list[int]) -> list[object]:  # noqa: N802
-        self._answer(gpu, "fields", None)
-        return [self._field(gpu, number) for number in wanted]
-
-    def nvmlEventSetCreate(self) -> object:  # noqa: N802
-        return object()
-
-    def nvmlDeviceRegisterEvents(self, gpu: FakeGpu, kinds: int, events: object) -> None:  # noqa: N802
-        self._answer(gpu, "events", None)
-
-    def nvmlEventSetWait_v2(self, events: object, wait_ms: int) -> object:  # noqa: N802
+    def nvmlEventSetWait_v2(self, events: Any, data: Any, wait_ms: Any) -> int:  # noqa: N802
         if not self.waiting:
-            raise NVMLError(self.NVML_ERROR_TIMEOUT)
+            return int(pynvml.NVML_ERROR_TIMEOUT)
         gpu, xid = self.waiting.pop(0)
-        return SimpleNamespace(device=gpu, eventType=8, eventData=xid)
+        ctypes.c_void_p.from_buffer(data._obj).value = gpu.address  # its first field: the device
+        data._obj.eventType = pynvml.nvmlEventTypeXidCriticalError
+        data._obj.eventData = xid
+        return OK
 
-    def _field(self, gpu: FakeGpu, number: int) -> object:
-        code, value = gpu.fields.get(number, (self.NVML_SUCCESS, 0))
-        wide = number == self.NVML_FI_DEV_ECC_DBE_VOL_TOTAL
-        kind = self.NVML_VALUE_TYPE_UNSIGNED_LONG_LONG if wide else 1
-        held = SimpleNamespace(ullVal=value if wide else -1, uiVal=-1 if wide else value)
-        return SimpleNamespace(fieldId=number, nvmlReturn=code, valueType=kind, value=held)
+    def _about(self, handle: Any, name: str, args: tuple[Any, ...]) -> int:
+        gpu = self._gpu(handle)
+        reached = self._reached(gpu)
+        if reached != OK:
+            return reached
+        answer = gpu.answers.get(name, H100[name])
+        if isinstance(answer, dict) and name not in STRUCTURES:
+            answer = answer.get(_number(args[-2]), Refused())
+        if isinstance(answer, Refused):
+            return answer.code
+        if isinstance(answer, str):
+            args[0].value = answer.encode()
+        elif isinstance(answer, tuple):
+            for into, value in zip(args, answer, strict=True):
+                into._obj.value = value
+        elif isinstance(answer, dict):
+            for key, value in answer.items():
+                setattr(args[0]._obj, key, value)
+        else:
+            args[-1]._obj.value = answer
+        return OK
 
-    def _answer(self, gpu: FakeGpu, name: str, usual: object) -> object:
-        answer = self._reached(gpu).answers.get(name, usual)
-        if isinstance(answer, int) and name in gpu.answers:
-            raise NVMLError(answer)
-        return answer
+    def _gpu(self, handle: Any) -> FakeGpu:
+        where = ctypes.cast(handle, ctypes.c_void_p).value
+        return next(gpu for gpu in self.gpus if gpu.address == where)
 
-    def _reached(self, gpu: FakeGpu) -> FakeGpu:
+    def _reached(self, gpu: FakeGpu) -> int:
         if gpu.stuck is not None:
             gpu.stuck.wait(30)
-        if gpu.lost:
-            raise NVMLError(self.NVML_ERROR_GPU_IS_LOST)
-        return gpu
+        return int(LOST) if gpu.lost else OK
+
+
+def _number(argument: Any) -> int:
+    return int(getattr(argument, "value", argument))
+
+
+def pynvml_over(library: FakeLibrary) -> ModuleType:
+    """The real wrappers in a module of their own, over that library."""
+    spec = importlib.util.find_spec("pynvml")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.nvmlLib = library  # type: ignore[attr-defined]
+    return module

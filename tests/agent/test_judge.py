@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.judge import ORDER, READINGS_TO_MISS, Memory, after_reboot, judge, remembered, verdict_of
+from agent.judge import Memory, after_reboot, judge, remembered, verdict_of
 from agent.port import GpuReading, XidEvent
 from agent.report import Identity, report_of, sentence
-from agent.xids import FATAL, RECOVERY_ACTIONS, XIDS, XidClass, class_of
 from schemas.documents.cluster import Health
+from schemas.status.gpu_faults import FAULT_KINDS, NODE_FAULT_KINDS, GpuAction, fault_kind
+from schemas.status.xids import FATAL, RECOVERY_ACTIONS, WATCHED, XIDS, XidClass, class_of
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 TICK = timedelta(seconds=10)
@@ -58,12 +59,10 @@ def reasons(verdict) -> tuple[str, ...]:
         pytest.param(gpu(xids=xid(79)), "Xid79", id="fell off the bus"),
         pytest.param(gpu(xids=xid(48)), "Xid48", id="a double bit error"),
         pytest.param(gpu(xids=xid(119)), "Xid119", id="its own processor hangs"),
-        pytest.param(gpu(lost=True), "GpuLost", id="the driver lost it"),
-        pytest.param(gpu(wedged=True), "GpuWedged", id="a call never returns"),
         pytest.param(gpu(recovery_action=1), "RecoveryAction1", id="the driver asks for a reset"),
         pytest.param(gpu(recovery_action=42), "RecoveryAction42", id="the driver asks for something new"),
         pytest.param(gpu(remap_failure=True), "RemapFailure", id="no spare row is left"),
-        pytest.param(gpu(ecc_uncorrectable=1), "EccUncorrectable", id="memory it cannot correct"),
+        pytest.param(gpu(sram_threshold_exceeded=True), "SramThreshold", id="the vendor's own limit"),
     ],
 )
 def test_hard_faults_hold_at_once(reading, reason):
@@ -130,40 +129,44 @@ def test_a_fatal_xid_is_over_when_the_driver_says_so(later, over):
 
 
 def test_the_worst_reason_speaks_for_the_node():
-    _, verdict = run((gpu(0, ecc_uncorrectable=3, xids=xid(48)), gpu(1, lost=True)))
-    assert verdict.reason == "GpuLost"
-    assert verdict.gpus[0].reasons == ("EccUncorrectable", "Xid48")
+    _, verdict = run((gpu(0, remap_failure=True, xids=xid(48)), gpu(1, xids=xid(79))))
+    assert verdict.reason == "RemapFailure"
+    assert [g.reasons for g in verdict.gpus] == [("RemapFailure", "Xid48"), ("Xid79",)]
+    assert verdict.action is GpuAction.REPLACE
 
 
 def test_a_gpu_that_does_not_answer_is_not_found_again_by_that():
     silent = mute(lost=None, wedged=True)
-    assert reasons(run(gpu(lost=True), *[silent] * 5)[1]) == ("GpuLost", "GpuWedged")
+    _, verdict = run(gpu(xids=xid(79), recovery_action=None), *[silent] * 20)
+    assert reasons(verdict) == ("GpuWedged", "Xid79")
 
 
-def test_one_bad_gpu_says_nothing_about_the_others():
-    _, verdict = run((gpu(0), gpu(1, lost=True), gpu(2)))
-    assert [g.reasons for g in verdict.gpus] == [(), ("GpuLost",), ()]
-
-
-def test_a_gpu_that_was_there_is_missed_from_the_second_reading_on():
+def test_a_gpu_that_was_there_is_missed_when_a_reload_would_be_over():
     """A driver that reloads shows fewer GPUs for a moment."""
     both, one = (gpu(0), gpu(1)), (gpu(0),)
-    assert run(both, one)[1].healthy
-    assert reasons(run(both, one, one)[1]) == ("GpuMissing",)
-    assert run(both, one, one, both, both)[1].healthy
+    assert run(both, *[one] * 10)[1].healthy
+    assert reasons(run(both, *[one] * 12)[1]) == ("GpuMissing",)
+    assert run(both, *[one] * 12, both, both)[1].healthy
+
+
+def test_a_gpu_is_the_same_whatever_else_about_it_changes():
+    """F12: index and memory change with a reload or a mode; the card is known by its uuid."""
+    _, verdict = run(*[gpu(0)] * 3, *[replace(gpu(0), index=1, memory_mib=80000)] * 20)
+    assert verdict.healthy
+    assert [g.gpu.index for g in verdict.gpus] == [1]
 
 
 def test_fewer_gpus_than_the_manifest_promises_are_a_fault():
     expecting = Memory(expected=2)
-    assert run(gpu(0), memory=expecting)[1].healthy
-    assert reasons(run(gpu(0), gpu(0), memory=expecting)[1]) == ("GpuCountLow",)
-    assert reasons(run((), (), memory=expecting)[1]) == ("GpuCountLow",)
+    assert run(*[gpu(0)] * 10, memory=expecting)[1].healthy
+    assert reasons(run(*[gpu(0)] * 12, memory=expecting)[1]) == ("GpuCountLow",)
+    assert reasons(run(*[()] * 12, memory=expecting)[1]) == ("GpuCountLow",)
     assert run((gpu(0), gpu(1)), memory=expecting)[1].healthy
 
 
 def test_faults_are_counted_when_they_begin():
     """H14, the trend: one fault however long it lasts and however many GPUs it strikes at once."""
-    strike = (gpu(0, lost=True), gpu(1, lost=True))
+    strike = (gpu(0, remap_failure=True), gpu(1, remap_failure=True))
     well = (gpu(0), gpu(1))
     memory, _ = run(strike, strike, well, well, strike)
     assert memory.faults == (NOW, NOW + 4 * TICK)
@@ -172,18 +175,29 @@ def test_faults_are_counted_when_they_begin():
 def test_a_node_that_fails_again_and_again_is_told_apart():
     """H14: the reconciler quarantines on it; the node itself is well again."""
     health = Health(readings_to_fail=1, readings_to_clear=1, faults_to_quarantine=3)
-    memory, verdict = run(*[gpu(lost=True), gpu()] * 3, health=health)
+    memory, verdict = run(*[gpu(remap_failure=True), gpu()] * 3, health=health)
     assert (verdict.healthy, verdict.fault_trend, len(verdict.faults)) == (True, True, 3)
     _, verdict = judge(memory, (gpu(),), health, NOW + timedelta(days=1))
     assert (verdict.fault_trend, len(verdict.faults)) == (False, 2)
 
 
 def test_a_reboot_ends_what_no_reading_could_end():
-    memory, _ = run((mute(xids=xid(79)), gpu(1)), (mute(),), (mute(),))
-    after = after_reboot(memory)
+    memory, _ = run((mute(xids=xid(79)), gpu(1)), *[(mute(),)] * 12)
+    after = after_reboot(memory, NOW)
     assert {r for g in verdict_of(memory, HEALTH).gpus for r in g.reasons} == {"Xid79", "GpuMissing"}
     assert verdict_of(after, HEALTH).healthy
     assert after.faults == memory.faults
+    (gone,) = after.gpus["GPU-0"].past
+    assert (gone.reason, gone.ended) == ("Xid79", NOW)
+
+
+def test_ended_faults_are_remembered_but_not_for_ever():
+    """H14: the last ones of each GPU stand in its report."""
+    _, verdict = run(*[gpu(recovery_action=1), gpu(), gpu()] * 20)
+    past = verdict.gpus[0].past
+    assert {p.reason for p in past} == {"RecoveryAction1"}
+    assert len(past) == 8
+    assert past[-1].ended == NOW + 59 * TICK
 
 
 # --- laws ---
@@ -192,6 +206,18 @@ READINGS = st.builds(
     gpu,
     st.integers(0, 2),
     temp_c=st.none() | st.integers(20, 110),
+    memory_temp_c=st.none() | st.integers(20, 110),
+    throttle=st.none() | st.integers(0, 1023),
+    sm_clock_mhz=st.none() | st.integers(200, 2000),
+    utilisation_percent=st.none() | st.integers(0, 100),
+    pcie_width=st.none() | st.sampled_from([4, 8, 16]),
+    pcie_replays=st.none() | st.integers(0, 10_000),
+    nvlinks=st.none() | st.lists(st.booleans(), max_size=4).map(tuple),
+    nvlink_crc_errors=st.none() | st.integers(0, 10**6),
+    fabric_state=st.none() | st.integers(0, 3),
+    mig_enabled=st.none() | st.booleans(),
+    remap_pending=st.none() | st.booleans(),
+    remapped_uncorrectable=st.none() | st.integers(0, 600),
     lost=st.none() | st.booleans(),
     wedged=st.none() | st.booleans(),
     ecc_uncorrectable=st.none() | st.integers(0, 2),
@@ -222,11 +248,31 @@ def test_every_reason_is_known_and_has_a_sentence(rounds):
 
 @given(ROUNDS)
 def test_a_node_that_only_reads_well_is_well_in_the_end(rounds):
-    """Nothing holds for ever once every GPU answers and the driver asks for nothing."""
+    """Nothing holds for ever once every GPU answers, has all its links and lanes, and the driver asks for nothing."""
     memory, _ = run(*rounds)
-    well = tuple(replace(gpu(g.index)) for g in memory.gpus)
-    _, verdict = run(*[well] * HEALTH.readings_to_clear, memory=memory)
+    well = tuple(best(g.gpu.index) for g in memory.gpus.values())
+    after_storm = 70 + HEALTH.readings_to_clear  # replays count for ten minutes
+    _, verdict = run(*[well] * after_storm, memory=memory)
     assert verdict.healthy
+    assert not any(g.watched for g in verdict.gpus)
+
+
+def best(index: int) -> GpuReading:
+    """A GPU that answers every question, and well."""
+    return gpu(
+        index,
+        memory_temp_c=40, throttle=0, fabric_state=0, mig_enabled=False, nvlinks=(True,) * 4, nvlink_crc_errors=0,
+        pcie_width=16, pcie_replays=0, remap_pending=False, remapped_uncorrectable=0, utilisation_percent=0,
+    )  # fmt: skip
+
+
+@given(ROUNDS)
+def test_in_maintenance_no_fault_begins(rounds):
+    memory = Memory(expected=3)
+    for i, readings in enumerate(rounds):
+        memory, verdict = judge(memory, readings, HEALTH, NOW + i * 10 * TICK, calm=True)
+        assert verdict.healthy
+    assert memory.faults == ()
 
 
 @given(st.lists(st.integers(20, 110), max_size=10))
@@ -266,6 +312,24 @@ def test_the_class_of_an_xid(number, want):
 
 def test_only_what_a_machine_needs_mended_is_fatal():
     assert not FATAL & (XIDS[XidClass.APPLICATION] | XIDS[XidClass.INFORMATIONAL] | XIDS[XidClass.DEPENDS])
+    assert not FATAL & WATCHED
     assert 0 not in RECOVERY_ACTIONS
-    assert READINGS_TO_MISS > 1
-    assert len(ORDER) == len(set(ORDER))
+
+
+def test_every_kind_of_fault_is_one_row():
+    kinds = [*FAULT_KINDS, *NODE_FAULT_KINDS]
+    assert len({kind.name for kind in kinds}) == len(kinds)
+    assert all(fault_kind(kind.name) is kind for kind in kinds)
+    assert fault_kind("Xid13") is not None
+    assert fault_kind("OfALaterRelease") is None
+
+
+def test_what_an_error_asks_for():
+    wanted = {
+        "Xid95": "reset",
+        "Xid79": "replace",
+        "Xid151": "reboot",
+        "Xid94": "watch",
+        "RecoveryAction2": "reboot",
+    }
+    assert {reason: fault_kind(reason).action for reason in wanted} == wanted

@@ -171,7 +171,7 @@ def test_thresholds_come_from_the_manifest_as_last_valid():
 def test_the_manifest_says_how_many_gpus_a_node_has():
     world = World()
     world.commit_manifest(gpus=9)
-    assert world.cycles(3).reason == "GpuCountLow"
+    assert world.cycles(12).reason == "GpuCountLow"
 
 
 def test_a_node_that_cannot_be_read_is_no_end_of_its_agent(caplog):
@@ -191,7 +191,7 @@ def test_a_repository_that_is_away_is_no_end_of_the_agent(caplog):
     store = world.watch._reporter._store
     push, store.push = store.push, away
     world.cluster.inject(GpuFails(node=NODE, gpu=0, at=world.now, lost=True))
-    assert world.cycles(3).reason == "GpuLost"
+    assert world.cycles(8).reason == "GpuLost"
     assert len(world.reports()) == 1
     store.push = push
     world.cycles(1)
@@ -201,13 +201,13 @@ def test_a_repository_that_is_away_is_no_end_of_the_agent(caplog):
 def test_faults_that_pile_up_are_told_to_people_once(caplog):
     """H14: the trend, with its instants, for the reconciler's quarantine."""
     faults = [
-        GpuFails(node=NODE, gpu=0, at=NOW + i * 10 * MINUTE, until=NOW + (i * 10 + 1) * MINUTE, lost=True)
+        GpuFails(node=NODE, gpu=0, at=NOW + i * 10 * MINUTE, until=NOW + (i * 10 + 2) * MINUTE, lost=True)
         for i in range(4)
     ]
     world = World(*faults)
     assert world.cycles(4 * 60).healthy
     assert caplog.text.count("faults pile up") == 1
-    assert world.reports()[-1].faults == tuple(NOW + i * 10 * MINUTE for i in range(4))
+    assert world.reports()[-1].faults == tuple(NOW + (i * 10 + 1) * MINUTE for i in range(4))
 
 
 # --- the simulated reader ---

@@ -35,8 +35,20 @@ XIDS: dict[XidClass, frozenset[int]] = {
     XidClass.SERVICE: frozenset({54, 78, 79, 142, 151, 159}),
 }
 
-FATAL = XIDS[XidClass.RESET] | XIDS[XidClass.SERVICE]
+VGPU_START = 78
+"""A vGPU that does not start is a matter of its software: the GPU is fine."""
+
+FATAL = XIDS[XidClass.RESET] | XIDS[XidClass.SERVICE] - {VGPU_START}
 """Errors after which a GPU is not used until it is repaired."""
+
+CONTAINED, LINK_ERROR = 94, 74
+"""An uncorrectable memory error that only one application had; an NVLink error, where the link's state decides."""
+
+WATCHED = frozenset({63, 92, CONTAINED, LINK_ERROR, VGPU_START, *range(144, 151)})
+"""Errors of the hardware that take no GPU out but are shown for a while."""
+
+REBOOTING = frozenset({151, 159})
+"""Errors of the service class that a restart of the machine ends; the others need a person at the machine."""
 
 RECOVERY_ACTIONS = {
     1: "reset the GPU",
@@ -48,6 +60,9 @@ RECOVERY_ACTIONS = {
     7: "reboot the system",
 }
 """NVML_GPU_RECOVERY_ACTION_*; 0 is none. An unlisted number also calls for action."""
+
+RESETTING = frozenset({1, 3, 4, 6})
+"""Recovery actions that a reset of the GPU carries out; the others need the whole node."""
 
 
 def class_of(xid: int) -> XidClass:
