@@ -1,7 +1,7 @@
 """Generate the tables of the docs from the code, so that no page says less than its model.
 
-`python docs/generate.py` rewrites the text between `<!-- fields: Kind -->` (or rules, policy, phases, faults, settings) and
-`<!-- end -->` in docs/*.md; `--check` lists stale pages and exits 1.
+`python docs/generate.py` rewrites the text between `<!-- fields: Kind -->` (or rules, policy, phases, faults, settings)
+and `<!-- end -->` in docs/*.md; `--check` lists stale pages and exits 1.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from schemas.documents import (
 from schemas.documents.base import Model
 from schemas.export.json_schemas import AsWritten
 from schemas.rules.rule_list import RULES
-from schemas.status import gpr_status, inventory, judgements, outbox, usage
+from schemas.status import cards, gpr_status, inventory, judgements, outbox, usage
 from schemas.status.gpu_faults import FAULT_KINDS, NODE_FAULT_KINDS
 
 MODELS: dict[str, type[Model]] = {
@@ -60,6 +60,7 @@ MODELS: dict[str, type[Model]] = {
     "Profile": notifications.ProfileSpec,
     "Route": notifications.Route,
     "Outbox": outbox.OutboxRecord,
+    "Cards": cards.CardsRecord,
     "WorkspaceRecord": gpr_status.WorkspaceRecord,
     "AgentReport": gpr_status.AgentReport,
 }
@@ -111,7 +112,10 @@ def policy_table() -> str:
 
 def fault_table() -> str:
     """Every kind of GPU fault: the rules of the agent's judge."""
-    rows = ["| fault | evidence | for | over when | action | source |", "| --- | --- | --- | --- | --- | --- |"]
+    rows = [
+        "| fault | evidence | for | over when | action | source |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
     for kind in (*FAULT_KINDS, *NODE_FAULT_KINDS):
         seconds = int(kind.patience.total_seconds())
         patience = "-" if not seconds else f"{seconds} s"

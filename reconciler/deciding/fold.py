@@ -20,6 +20,7 @@ from reconciler.approvals.used_approvals import spent_after
 from reconciler.deciding.preemption_limits import with_losses
 from reconciler.deciding.unchanged_requests import UnchangedRequests, without_news
 from reconciler.documents.workspace_outcomes import workspace_turn
+from reconciler.health.cards import failing_lemons, lemon_events, with_cards, with_lemons
 from reconciler.health.check_results import cut
 from reconciler.health.node_faults import with_faults
 from reconciler.health.node_health import health_events, judge_nodes
@@ -72,10 +73,12 @@ def fold(
     wanted, held = _with_held_deletions(facts, wanted, now, gather)
     context = Context(now, settings, wanted, seen, facts.nodes, clusters)
     _file_outcomes(context, facts, gather, UnchangedRequests() if unchanged is None else unchanged)
-    nodes, failed = _judged(facts, gather.requests, context)
+    cards = with_cards(facts.cards, seen.reports, wanted.clusters, now)
+    nodes, failed = _judged(facts, gather.requests, context, failing_lemons(cards, now))
     gather.events += health_events(facts.nodes, nodes, now)
     faults = with_faults(facts.faults, (facts.nodes, nodes), wanted.clusters, now)
-    context = replace(context, nodes=nodes, faults=faults)
+    gather.events += lemon_events(facts.cards, cards, now)
+    context = replace(context, nodes=nodes, faults=with_lemons(faults, cards, now))
     grown = came(facts, wanted, seen, now)
     gather.events += grown.events
     current = replace(
@@ -85,6 +88,7 @@ def fold(
         requests=gather.requests,
         nodes=nodes,
         faults=faults,
+        cards=cards,
         scales=grown.scales,
         clusters=clusters,
         held_deletions=held,
@@ -223,12 +227,12 @@ def deletions_digest(keys: Iterable[str]) -> str:
 
 
 def _judged(
-    facts: Facts, requests: Records, context: Context
+    facts: Facts, requests: Records, context: Context, lemons: Mapping[NodeKey, str]
 ) -> tuple[dict[NodeKey, NodeRecord], dict[NodeKey, Cause]]:
     fresh = _freshly_failed(requests.live, context)
     overdue = overdue_nodes(requests.live, context) | stray_nodes(at(facts, context.now), context.seen)
     before = {**facts.nodes, **fresh}
-    nodes = judge_nodes(context.wanted.clusters, context.seen, before, overdue, context.now)
+    nodes = judge_nodes(context.wanted.clusters, context.seen, before, overdue, context.now, lemons)
     return nodes, dict.fromkeys(fresh, Cause.CHECKS_FAILED)
 
 

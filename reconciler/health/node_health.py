@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from types import MappingProxyType
 
 from reconciler.model.cluster_port import ClusterView, NodeView
 from reconciler.model.events import Event, EventReason
@@ -38,6 +39,7 @@ class Evidence:
     before: Mapping[NodeKey, NodeRecord]
     overdue: frozenset[NodeKey]
     now: datetime
+    lemons: Mapping[NodeKey, str]  # why a node with a bad card is quarantined
 
 
 def judge_nodes(
@@ -46,10 +48,12 @@ def judge_nodes(
     before: Mapping[NodeKey, NodeRecord],
     overdue: frozenset[NodeKey],
     now: datetime,
+    lemons: Mapping[NodeKey, str] = MappingProxyType({}),
 ) -> dict[NodeKey, NodeRecord]:
     """Records of all nodes that are not simply Ready; an unreachable cluster keeps its records.
 
-    `overdue` are nodes not yet clean although their lease ended longer ago than the drain.
+    `overdue` are nodes not yet clean although their lease ended longer ago than the drain; `lemons` says why a node
+    with a bad card is quarantined (see `reconciler.health.cards`).
     """
     records: dict[NodeKey, NodeRecord] = {}
     for cluster in sorted(clusters):
@@ -57,7 +61,7 @@ def judge_nodes(
         if view is None:
             records |= {key: record for key, record in before.items() if key[0] == cluster}
             continue
-        evidence = Evidence(cluster, clusters[cluster], view, seen, before, overdue, now)
+        evidence = Evidence(cluster, clusters[cluster], view, seen, before, overdue, now, lemons)
         for pool in clusters[cluster].pools:
             records |= _judge_pool(evidence, pool)
     return records
@@ -157,6 +161,8 @@ def _reported(evidence: Evidence, key: NodeKey, cleared: datetime | None) -> Ver
         return NodeState.QUARANTINED, "FaultTrend", message
     if report.healthy or (cleared is not None and report.at <= cleared):
         return None
+    if key in evidence.lemons:
+        return NodeState.QUARANTINED, LEMON, evidence.lemons[key]
     return NodeState.UNHEALTHY, report.reason or "Unhealthy", report.message or "reported by its agent"
 
 
@@ -174,7 +180,8 @@ def _kept(old: NodeRecord | None, cleared: datetime | None, now: datetime) -> Ve
 
 STAYS = "; it stays in service because "
 NOT_CLEAN, PODS_STAY = "NotClean", "PodsStay"
-PEOPLE_CLEAR = frozenset({"FaultTrend", "PostCheckFailed", PODS_STAY})
+LEMON = "LemonCard"
+PEOPLE_CLEAR = frozenset({"FaultTrend", "PostCheckFailed", PODS_STAY, LEMON})
 
 
 def _within_limit(

@@ -49,6 +49,7 @@ _WARNINGS = frozenset(
         EventReason.NODE_NOT_REPLACED,
         EventReason.NODE_OUT,
         EventReason.NODE_SUSPECT,
+        EventReason.LEMON_FOUND,
         EventReason.POST_CHECK_FAILED,
         EventReason.NODES_LATE,
         EventReason.CLUSTER_UNREACHABLE,

@@ -24,6 +24,7 @@ from schemas.documents.notifications import ProfileSpec
 from schemas.documents.project import ProjectSpec
 from schemas.documents.slice import SliceSpec
 from schemas.documents.workspace import WorkspaceRequestSpec
+from schemas.status.cards import Card
 from schemas.status.gpr_status import AgentReport, Cause, GPRStatus, NodeRecord, Provenance, WorkspaceRecord
 from schemas.status.insights import EndedRecord, Insights
 from schemas.status.inventory import PoolScale, UnmanagedNode
@@ -65,6 +66,7 @@ class Facts:
     faults: Mapping[NodeKey, tuple[datetime, ...]] = field(default_factory=dict)  # when nodes failed recently
     insights: Insights | None = None  # statistics of finished requests; None: none has finished
     ended: Mapping[str, EndedRecord] = field(default_factory=dict)  # finished requests one by one, by day
+    cards: Mapping[str, Card] = field(default_factory=dict)  # cards that failed, by serial number
     outbox: Mapping[str, OutboxRecord] = field(default_factory=dict)  # pending messages of routes, by name
     unread: frozenset[str] = frozenset()  # clusters, see `reconciler.status.recognised_leases`
 

@@ -17,7 +17,8 @@ from reconciler.sources.source import Source
 from scheduler.calendars.elastic import existing
 from schemas.reading.units import instant, wire
 from schemas.rules.view import gpr_path
-from schemas.status.gpr_status import WAITING, GPRStatus
+from schemas.status.gpr_status import WAITING, GPRStatus, NodeRecord
+from schemas.status.gpu_faults import fault_kind
 
 EVENTS = 20
 """Number of latest events that a description shows."""
@@ -136,8 +137,33 @@ def node_data(state: State, name: str, told: Sequence[EventRow]) -> dict[str, An
         **found[0],
         "heldUntil": None if lease is None else wire(instant(lease.held_until)),
         "gpus": [] if record is None else [g.model_dump(mode="json", by_alias=True) for g in record.gpus],
+        "rules": _rules(record),
+        "cards": [
+            card.model_dump(mode="json", by_alias=True, exclude={"cluster", "node"})
+            for _, card in sorted(state.facts.cards.items())
+            if (card.cluster, card.node) == key
+        ],
         "events": list(told),
     }
+
+
+def _rules(record: NodeRecord | None) -> list[dict[str, Any]]:
+    """The rules by which the agent judged, for each reason of this node."""
+    if record is None:
+        return []
+    reasons = {r: None for g in record.gpus for r in (*g.reasons, *g.watched)} | {record.reason: None}
+    kinds = [kind for reason in reasons if reason is not None and (kind := fault_kind(reason)) is not None]
+    return [
+        {
+            "reason": kind.name,
+            "evidence": kind.evidence,
+            "forSeconds": int(kind.patience.total_seconds()),
+            "clears": kind.clears,
+            "action": str(kind.action),
+            "source": kind.source,
+        }
+        for kind in kinds
+    ]
 
 
 def _row(rows: tables.Rows, name: str) -> dict[str, Any]:

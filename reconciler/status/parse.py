@@ -16,6 +16,7 @@ from reconciler.model.facts import Facts, Reachability
 from schemas.documents.base import Document
 from schemas.errors import UserError
 from schemas.reading.strict_yaml import load
+from schemas.status.cards import CardsRecord
 from schemas.status.gpr_status import ControllerRecord, GPRRecord, GPRStatus, NodeRecord, WorkspaceRecord
 from schemas.status.insights import EndedRecord, Insights
 from schemas.status.inventory import Inventory, PoolNodes
@@ -38,6 +39,7 @@ Record = (
     | SpentRecord
     | TrustRecord
     | OutboxRecord
+    | CardsRecord
 )
 """A parsed file of facts."""
 UNREADABLE = (UserError, ValueError)
@@ -56,6 +58,7 @@ _KINDS: tuple[tuple[str, type[Record]], ...] = (
     (r"controller\.yaml", ControllerRecord),
     (r"trust\.yaml|trust/[^/]+", TrustRecord),
     (r"outbox/[^/]+", OutboxRecord),
+    (r"cards/[^/]+", CardsRecord),
 )
 _PATHS = tuple((re.compile(pattern), kind) for pattern, kind in _KINDS)
 """The kind of record at each path."""
@@ -95,6 +98,7 @@ def facts_of(records: Mapping[str, Record], at: datetime, intent: str) -> Facts:
         insights=next((r for _, r in of(Insights)), None),
         ended={r.metadata.name: r for _, r in of(EndedRecord)},
         outbox={r.metadata.name: r for _, r in of(OutboxRecord)},
+        cards={card.serial: card for _, r in of(CardsRecord) for card in r.cards},
     )
     return _with_controller(_with_inventories(facts, of(Inventory)), of(ControllerRecord))
 

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from itertools import accumulate, islice
 from typing import Any
+from zlib import crc32
 
 from reconciler.approvals.held_changes import held_problems
 from reconciler.model.events import Event
@@ -25,6 +26,7 @@ from schemas.documents.base import Document, Metadata
 from schemas.reading.units import format_instant
 from schemas.reading.yaml_text import dump
 from schemas.rules.problems import Problem
+from schemas.status.cards import Card, CardsRecord
 from schemas.status.gpr_status import (
     HOLDING,
     WAITING,
@@ -45,6 +47,8 @@ MAX_NODE_FILES = 1000
 """Entries of one folder; further nodes are in the inventory only."""
 MAX_FILES = 1000
 """Entries of the folder of slice requests; finished ones are left out first."""
+CARD_FILES = 64
+"""So that 5,000 cards with 20 faults each stay far below 1 MB a file."""
 SETTLED = frozenset({WorkspacePhase.READY, WorkspacePhase.SUPERSEDED})
 SEEN_ANEW = frozenset({NodeState.LOST, NodeState.CORDONED, NodeState.UNFIT, NodeState.OCCUPIED})
 """States that the next look at the cluster reports again: their files are left out first."""
@@ -104,12 +108,24 @@ def render(
 
 
 def _remembered(facts: Facts, written: Written) -> Files:
-    """Slices' usage, and the statistics of finished requests."""
+    """Slices' usage, cards that failed, and the statistics of finished requests."""
     records: dict[str, Document] = {f"usage/{name}.yaml": usage for name, usage in facts.usage.items()}
     if facts.insights is not None:
         records["insights.yaml"] = facts.insights
+    records |= _cards(facts)
     records |= {f"insights/{day}.yaml": ended for day, ended in facts.ended.items()}
     return {path: written.document(path, record) for path, record in sorted(records.items())}
+
+
+def _cards(facts: Facts) -> dict[str, Document]:
+    """Each card in the file that its serial number chooses, so that a new one changes one file."""
+    parts: dict[str, list[Card]] = {}
+    for serial in sorted(facts.cards):
+        parts.setdefault(f"{crc32(serial.encode()) % CARD_FILES:02}", []).append(facts.cards[serial])
+    return {
+        f"cards/{part}.yaml": CardsRecord(metadata=Metadata(name=part), cards=tuple(cards))
+        for part, cards in parts.items()
+    }
 
 
 def trust_files(record: TrustRecord | None) -> Files:

@@ -13,6 +13,7 @@ from schemas.documents.base import Document
 from schemas.export.generated_files import GeneratedFiles
 from schemas.export.json_schemas import schema_of
 from schemas.reading.reader import PATHS
+from schemas.status.cards import CardsRecord
 from schemas.status.gpr_status import AgentReport, ControllerRecord, GPRRecord, NodeRecord, WorkspaceRecord
 from schemas.status.insights import EndedRecord, Insights
 from schemas.status.inventory import Inventory, PoolNodes, Schedule
@@ -22,6 +23,7 @@ from schemas.status.usage import UsageRecord
 FOLDER = Path(__file__).parents[1] / "json"
 USER_KINDS: tuple[type[Document], ...] = tuple(rule.model for rule in PATHS)
 MACHINE_KINDS: tuple[type[Document], ...] = (
+    CardsRecord,
     GPRRecord,
     AgentReport,
     NodeRecord,

@@ -50,6 +50,7 @@ class EventReason(StrEnum):
     NODE_OUT = "NodeOut"
     NODE_SUSPECT = "NodeSuspect"
     NODE_BACK = "NodeBack"
+    LEMON_FOUND = "LemonFound"
     POST_CHECK_FAILED = "NodePostcheckFailed"
     POOL_GROWS = "PoolGrows"
     POOL_SHRINKS = "PoolShrinks"

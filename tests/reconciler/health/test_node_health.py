@@ -229,3 +229,14 @@ def test_pods_that_do_not_leave_are_named_and_their_node_is_quarantined_after_a_
 def test_a_node_without_pods_that_is_not_clean_is_not_quarantined():
     dirty = left((), 100, {})
     assert left((), 1000, {("east", "h100-1"): dirty}).state is NodeState.DIRTY
+
+
+def test_a_lemon_that_fails_again_is_out_until_an_admin_clears_it():
+    """H14: another reset would not help; the message is what the vendor asks for."""
+    why = {("east", "h100-1"): "card 1652 fails again"}
+    first = judge_nodes({"east": spec(4)}, seen(4, bad=1), {}, frozenset(), NOW, why)
+    assert {key: (record.state, record.reason) for key, record in first.items()} == {
+        ("east", "h100-1"): (NodeState.QUARANTINED, "LemonCard")
+    }
+    later = judge_nodes({"east": spec(4)}, seen(4), first, frozenset(), NOW + timedelta(days=1))
+    assert later["east", "h100-1"].reason == "LemonCard"
