@@ -12,12 +12,12 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from threading import Event
 from types import FrameType
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from uuid import uuid4
 
 import typer
-from apscheduler.schedulers.blocking import BlockingScheduler
 
 from agent.nvml import installed
 from agent.port import Reader
@@ -25,15 +25,17 @@ from agent.report import Identity, Reporter, as_text, report_of
 from agent.settings import Settings
 from agent.simulated import SimulatedReader, file_source
 from agent.watch import Manifest, Observer, Watch
-from reconciler.clock import Clock, SystemClock
+from reconciler.clock import Clock, SystemClock, monotonic_s
 from reconciler.credentials import from_environment
+from reconciler.model.evidence import GIT
 from reconciler.store.git.git_store import GitStore
-from reconciler.store.store_port import Store
-from reconciler.trust.machines import signing
-from reconciler.trust.sshsig import PrivateKey, read_private_key
+from reconciler.store.store_port import Sign, Store
 from reconciler.trust.trust_options import OwnKey
 from schemas.errors import EgsError, UserError
 from schemas.reading.units import LONG_NAME_PATTERN, LONGEST_NAME, NAME_PATTERN
+
+if TYPE_CHECKING:
+    from reconciler.trust.sshsig import PrivateKey
 
 log = logging.getLogger(__name__)
 
@@ -177,35 +179,19 @@ def identity(settings: Settings) -> Identity:
 def keep_watching(watched: Watch, every: timedelta, clock: Clock) -> None:
     """Cycle at intervals until a signal ends it; raises errors that an operator must fix.
 
-    A late wake-up is never skipped, and several late ones count as one.
+    A late cycle is never skipped, and several late ones count as one.
     """
-    scheduler = BlockingScheduler(timezone="UTC")
-    ended: list[EgsError] = []
-
-    def wake() -> None:
-        try:
-            watched.cycle(clock.now())
-        except UserError as error:
-            ended.append(error)
-            scheduler.shutdown(wait=False)
+    stopped = Event()
 
     def stop(_number: int, _frame: FrameType | None) -> None:
-        scheduler.shutdown(wait=False)
+        stopped.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
-    scheduler.add_job(
-        wake,
-        "interval",
-        seconds=every.total_seconds(),
-        next_run_time=clock.now(),
-        misfire_grace_time=None,
-        coalesce=True,
-        max_instances=1,
-    )
-    scheduler.start()
-    if ended:
-        raise ended[0]
+    while not stopped.is_set():
+        due = monotonic_s() + every.total_seconds()
+        watched.cycle(clock.now())
+        stopped.wait(max(0.0, due - monotonic_s()))
 
 
 def _reader(settings: Settings) -> Reader:
@@ -216,12 +202,19 @@ def _reader(settings: Settings) -> Reader:
 
 def _store(settings: Settings) -> GitStore:
     state = settings.state.expanduser() / settings.cluster / settings.agent
-    sign = signing(_key(settings))
+    key = _key(settings)
+    sign: Sign | None = None if key is None else lambda payload: key.sign(GIT, payload)
     return GitStore(settings.repo, state / "mirror.git", credentials=settings.credentials, sign=sign)
 
 
 def _key(settings: Settings) -> PrivateKey | None:
-    return None if settings.key is None else read_private_key(settings.key)
+    if settings.key is None:
+        return None
+    from reconciler.trust.sshsig import (
+        read_private_key,  # costs 8 MB, which an agent without a key does not need
+    )
+
+    return read_private_key(settings.key)
 
 
 def _settings(settings: Settings) -> Settings:
@@ -253,5 +246,4 @@ def main() -> None:
     logging.basicConfig(
         level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s"
     )
-    logging.getLogger("apscheduler").setLevel(logging.WARNING)  # it logs every wake-up
     app()

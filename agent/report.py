@@ -14,19 +14,22 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
 from agent.judge import GpuVerdict, Verdict
 from reconciler.model.evidence import GIT, HEALTH
 from reconciler.store.store_port import Draft, Outcome, Person, Store
-from reconciler.trust.sshsig import PrivateKey
 from schemas.errors import Fault
 from schemas.reading.reader import parse_to_json
 from schemas.reading.strict_yaml import Refused
 from schemas.reading.yaml_text import dump
 from schemas.status.gpr_status import AgentReport, GpuReport, NodeMetadata
 from schemas.status.gpu_faults import GpuAction, fault_kind
+
+if TYPE_CHECKING:
+    from reconciler.trust.sshsig import PrivateKey
 
 log = logging.getLogger(__name__)
 

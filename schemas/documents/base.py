@@ -35,6 +35,7 @@ class Model(Editable):
     """Base of all documents and their parts; strict, so that `"2"` or `true` is never a number."""
 
     model_config = ConfigDict(
+        defer_build=True,  # of some seventy kinds a process uses a few
         frozen=True,
         extra="forbid",
         strict=True,

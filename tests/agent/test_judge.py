@@ -254,7 +254,7 @@ def test_a_node_that_only_reads_well_is_well_in_the_end(rounds):
     after_storm = 70 + HEALTH.readings_to_clear  # replays count for ten minutes
     _, verdict = run(*[well] * after_storm, memory=memory)
     assert verdict.healthy
-    assert not any(g.watched for g in verdict.gpus)
+    assert all(reason.startswith("Xid") for g in verdict.gpus for reason in g.watched)  # shown for an hour
 
 
 def best(index: int) -> GpuReading:

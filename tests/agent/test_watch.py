@@ -30,7 +30,7 @@ spec:
   driver: embedded
   pools:
   - {{name: h100, gpuShape: H100-80GB, gpusPerNode: {gpus}, memoryPerGpu: 80, nodes: 2}}
-  health: {{readingsToFail: 3, readingsToClear: 2, maxTemperature: {hot}, clearTemperature: 70}}
+  health: {{readingsToFail: {patience}, readingsToClear: 2}}
 """
 
 
@@ -46,7 +46,7 @@ class World:
         self.remote = MemoryRemote()
         self.cluster = EmbeddedCluster("east", spec(), faults=faults)
         self.now = NOW
-        self.commit_manifest(gpus=8, hot=85)
+        self.commit_manifest(gpus=8)
         self.start()
 
     def start(self, boot: str = "boot-1") -> None:
@@ -64,11 +64,11 @@ class World:
         self.cluster.submit(Job("train", "a", 8), since)
 
     def commit_manifest(
-        self, gpus: int = 8, hot: int = 85, text: str | None = None, project: str | None = None
+        self, gpus: int = 8, patience: int = 3, text: str | None = None, project: str | None = None
     ) -> None:
         store = MemoryStore(self.remote)
         tip = store.fetch(["main"]).get("main")
-        content = (text or MANIFEST.format(gpus=gpus, hot=hot)).encode()
+        content = (text or MANIFEST.format(gpus=gpus, patience=patience)).encode()
         author = Person("Ada", "ada@example.com")
         changes = {"clusters/east.yaml": content}
         if project is not None:
@@ -159,10 +159,11 @@ def test_what_held_before_a_restart(boot, healthy):
 
 
 def test_thresholds_come_from_the_manifest_as_last_valid():
-    """The file decides what is too hot; a broken file changes nothing."""
-    world = World(GpuFails(node=NODE, gpu=0, at=NOW, temp_c=75))
+    """The file decides how long a GPU may be too hot; a broken file changes nothing."""
+    world = World(GpuFails(node=NODE, gpu=0, at=NOW, temp_c=99))
+    world.commit_manifest(patience=100)
     assert world.cycles(10).healthy
-    world.commit_manifest(hot=72)
+    world.commit_manifest(patience=3)
     assert world.cycles(60).reason == "TooHot"
     world.commit_manifest(text="kind: [")
     assert world.cycles(60).reason == "TooHot"
