@@ -18,6 +18,8 @@ PARTS = (
     "flood",
     "portal",
     "why",
+    "agent.judging",
+    "agent.footprint",
     *(("kubernetes",) if os.environ.get("EGS_TEST_KUBE") else ()),
 )
 """The last one needs a control plane, and is skipped without one. Those that replay a trace need its path."""

@@ -6,19 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.episodes import Episode, Outcome, episodes, fault_at, play
+from tests.support.episodes import Episode, Outcome, episodes, fault_at, play, wanted
 
 CASES = Path(__file__).parents[1] / "cases" / "agent"
 ALL = list(episodes(CASES))
-
-
-def wanted(episode: Episode) -> dict[int, dict]:
-    """The expectation by GPU, with ranges written out."""
-    found = {}
-    for who, what in episode.expect.items():
-        first, _, last = str(who).partition("-")
-        found |= dict.fromkeys(range(int(first), int(last or first) + 1), what)
-    return found
 
 
 @pytest.mark.parametrize("episode", ALL, ids=[e.name for e in ALL])

@@ -164,9 +164,9 @@ def test_thresholds_come_from_the_manifest_as_last_valid():
     world.commit_manifest(patience=100)
     assert world.cycles(10).healthy
     world.commit_manifest(patience=3)
-    assert world.cycles(60).reason == "TooHot"
+    assert world.cycles(60).reason == "MemoryTooHot"
     world.commit_manifest(text="kind: [")
-    assert world.cycles(60).reason == "TooHot"
+    assert world.cycles(60).reason == "MemoryTooHot"
 
 
 def test_the_manifest_says_how_many_gpus_a_node_has():

@@ -187,3 +187,12 @@ def _note(found: Outcome, verdict: Verdict, second: int) -> None:
 def fault_at(episode: Episode) -> int:
     """When the fault of the episode begins: the step that says so, else the first one."""
     return next((step["at"] for step in episode.steps if step.get("fault")), episode.steps[0]["at"])
+
+
+def wanted(episode: Episode) -> dict[int, Mapping[str, Any]]:
+    """The expectation by GPU, with ranges written out."""
+    found: dict[int, Mapping[str, Any]] = {}
+    for who, what in episode.expect.items():
+        first, _, last = str(who).partition("-")
+        found |= dict.fromkeys(range(int(first), int(last or first) + 1), what)
+    return found

@@ -1,0 +1,1 @@
+"""What the agent costs, and how right its judge is."""
