@@ -107,7 +107,7 @@ def requeued(key: str, status: GPRStatus, context: Context) -> RequestOutcome:
     assert status.remaining is not None
     eviction = status.eviction
     cluster = context.wanted.clusters.get(status.assignment.cluster)
-    cost = cost_until(status, cluster, context.wanted.project.currency, status.end_time or context.now)
+    cost = cost_until(status, cluster, context.wanted.project, status.end_time or context.now)
     left = format_duration(status.remaining)
     if status.accepted_spec.stopped:
         status = with_slip(status, None, Cause.REQUEST_CHANGED, key, context.now)

@@ -11,6 +11,7 @@ from reconciler.health.latency import with_latency
 from reconciler.health.node_health import EVICTING_TAINT
 from reconciler.lifecycle.early_end import IDLE, PREEMPTED, left_early, queues_again, requeued
 from reconciler.lifecycle.free_nodes import FreeNodes
+from reconciler.lifecycle.lost_time import with_lost_time, with_replaced
 from reconciler.lifecycle.marks import with_marks
 from reconciler.lifecycle.provisioning import checked_nodes, failed_nodes, new_checks, with_check_results
 from reconciler.lifecycle.remaining_pods import is_given_up, with_staying
@@ -68,10 +69,11 @@ def _ended(status: GPRStatus) -> GPRStatus:
 
 
 def _with_sound_nodes(key: str, status: GPRStatus, context: Context, free_nodes: FreeNodes) -> RequestOutcome:
+    bad = nodes_to_replace(status, context)
+    status = with_lost_time(status, bad, context.nodes, context.now)
     assignment = status.assignment
     assert assignment is not None
     assert status.end_time is not None
-    bad = nodes_to_replace(status, context)
     if not bad:
         return RequestOutcome(without_condition(status, "NoSpare"))
     pool = home_of(assignment, context.wanted.pools)
@@ -86,6 +88,8 @@ def _with_sound_nodes(key: str, status: GPRStatus, context: Context, free_nodes:
         assignment=Assignment(cluster=pool[0], pool=pool[1], nodes=nodes),
         replaced_nodes=(*status.replaced_nodes, *instead),
     )
+    still_bad = [node for node in bad if node not in instead]
+    moved = with_replaced(with_lost_time(moved, still_bad, context.nodes, context.now), len(instead))
     told = tuple(
         Event(context.now, EventReason.NODE_REPLACED, f"{key}: {new} replaces {old}", key, cluster, old)
         for old, new in instead.items()
@@ -131,7 +135,7 @@ def _all_lost(key: str, status: GPRStatus, context: Context) -> RequestOutcome:
     assert status.assignment is not None
     assert status.end_time is not None
     cluster = context.wanted.clusters.get(status.assignment.cluster)
-    cost = cost_until(status, cluster, context.wanted.project.currency, context.now)
+    cost = cost_until(status, cluster, context.wanted.project, context.now)
     minute = timedelta(minutes=1)  # durations are whole minutes
     left = (status.end_time - context.now) // minute * minute
     if left < minute:
@@ -209,7 +213,7 @@ def _completed(key: str, status: GPRStatus, events: tuple[Event, ...], context: 
     done = status.edited(
         phase=advance(status.phase, Move.CLEAN_AFTER_FAILURE if is_failure else Move.CLEAN),
         released_at=context.now,
-        cost=cost_until(status, cluster, context.wanted.project.currency, end),
+        cost=cost_until(status, cluster, context.wanted.project, end),
     )
     if is_failure:
         event = Event(context.now, EventReason.FAILED, f"{key} {status.message}", key)

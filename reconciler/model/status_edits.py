@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from schemas.documents.cluster import ClusterSpec
-from schemas.status.gpr_status import Cause, Condition, Cost, Eviction, GPRStatus, Phase, Slip
+from schemas.documents.project import ProjectSpec
+from schemas.documents.scheduling import Credit
+from schemas.status.gpr_status import Cause, Condition, Cost, Eviction, GPRStatus, LostTime, Phase, Slip
 
 ENDED_LATE = "EndedLate"
 """The condition of a lease whose end passed while no controller was running."""
@@ -74,6 +76,7 @@ def without_promise(status: GPRStatus) -> GPRStatus:
         forecast=None,
         assignment=None,
         replaced_nodes=(),
+        lost=None,
         held_from=None,
         start_time=None,
         end_time=None,
@@ -126,8 +129,13 @@ def waits_since(status: GPRStatus) -> datetime:
     return max(at for at in (status.filed_at, asked, changed) if at is not None)
 
 
-def cost_until(status: GPRStatus, cluster: ClusterSpec | None, currency: str, until: datetime) -> Cost | None:
-    """The cost by `until`: every GPU of its nodes since the start, and earlier leases; None before a start."""
+def cost_until(
+    status: GPRStatus, cluster: ClusterSpec | None, project: ProjectSpec, until: datetime
+) -> Cost | None:
+    """The cost by `until`: every GPU of its nodes since the start, and earlier leases; None before a start.
+
+    Time that the project credits for failed nodes is left out.
+    """
     if status.start_time is None or status.assignment is None or cluster is None:
         return status.cost
     nodes = status.assignment.nodes
@@ -137,11 +145,24 @@ def cost_until(status: GPRStatus, cluster: ClusterSpec | None, currency: str, un
     if pool is None:
         return status.cost
     price = cluster.price_per_gpu_hour if pool.price_per_gpu_hour is None else pool.price_per_gpu_hour
-    hours = max(0.0, (until - status.start_time).total_seconds() / 3600)
-    gpu_hours = hours * pool.gpus_per_node * status.accepted_spec.nodes
-    before = status.cost_before or Cost(amount=0.0, currency=currency, gpu_hours=0.0)
+    held_s = max(0.0, (until - status.start_time).total_seconds()) * status.accepted_spec.nodes
+    credited_s = min(held_s, credited_seconds(status.lost, project.scheduling.credit, until))
+    gpu_hours = (held_s - credited_s) / 3600 * pool.gpus_per_node
+    before = status.cost_before or Cost(amount=0.0, currency=project.currency, gpu_hours=0.0)
+    credited = (before.credited_gpu_hours or 0.0) + credited_s / 3600 * pool.gpus_per_node
     return Cost(
         amount=round(before.amount + gpu_hours * price, 4),
-        currency=currency,
+        currency=project.currency,
         gpu_hours=round(before.gpu_hours + gpu_hours, 4),
+        credited_gpu_hours=round(credited, 4) or None,
     )
+
+
+def credited_seconds(lost: LostTime | None, credit: Credit | None, until: datetime) -> float:
+    """Node-seconds that a request does not pay for."""
+    if lost is None or credit is None:
+        return 0.0
+    each = lost.replaced * credit.each.total_seconds()
+    if not credit.lost_time:
+        return each
+    return each + lost.seconds + sum(max(0.0, (until - n.since).total_seconds()) for n in lost.failing)

@@ -23,7 +23,7 @@ def cost_so_far(wanted: Wanted, status: GPRStatus, now: datetime) -> Cost | None
     if status.phase not in LEASED or held is None:
         return status.cost
     until = now if status.end_time is None else min(now, status.end_time)
-    return cost_until(status, wanted.clusters.get(held.cluster), wanted.project.currency, until)
+    return cost_until(status, wanted.clusters.get(held.cluster), wanted.project, until)
 
 
 def running(wanted: Wanted, requests: Mapping[str, GPRStatus], slice_: str, now: datetime) -> Cost:

@@ -73,6 +73,19 @@ class Reserve(Model):
     nodes: int = Field(ge=1, le=100_000, description="Number of nodes.")
 
 
+class Credit(Model):
+    """Time of failed nodes that a request does not pay for."""
+
+    lost_time: bool = Field(
+        True,
+        description="From a node's fault to its replacement; without one, to its recovery or to the end.",
+    )
+    each: Duration = Field(
+        timedelta(0),
+        description="For each replaced node besides: to start again, and for work since the last checkpoint.",
+    )
+
+
 class Scheduling(Model):
     """How waiting requests are ordered, and what planning may do for them."""
 
@@ -96,4 +109,7 @@ class Scheduling(Model):
     idle: IdleReclaim = Field(IdleReclaim(), description="What happens to idle nodes.")
     reserve: tuple[Reserve, ...] = Field(
         (), max_length=1000, description="Nodes kept for extensions and replacements."
+    )
+    credit: Credit | None = Field(
+        None, description="Absent: a request pays for its nodes whatever happens to them."
     )

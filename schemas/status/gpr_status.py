@@ -115,7 +115,25 @@ class Cost(Model):
 
     amount: float = Field(description="In the project's currency.")
     currency: str = Field(description="The project's currency.")
-    gpu_hours: float = Field(description="GPU-hours held, all GPUs of each node.")
+    gpu_hours: float = Field(description="GPU-hours held, all GPUs of each node, without those credited.")
+    credited_gpu_hours: float | None = Field(
+        None, description="GPU-hours of failed nodes that were not counted; absent: none."
+    )
+
+
+class FailedNode(Model):
+    """A node of a running request that fails now."""
+
+    name: str = Field(description="Name of the node.")
+    since: Instant = Field(description="Since when.")
+
+
+class LostTime(Model):
+    """Time of its present lease in which nodes of a request failed."""
+
+    seconds: int = Field(0, description="Node-seconds of failures that are over.")
+    replaced: int = Field(0, description="Nodes that were replaced.")
+    failing: tuple[FailedNode, ...] = Field((), description="Nodes that fail now, by name.")
 
 
 class Provenance(Model):
@@ -240,6 +258,7 @@ class GPRStatus(Model):
     delayed_count: int = Field(0, description="How often its promise moved later.")
     evicted_by: str | None = Field(None, description="slice/name of the request it made room for.")
     replaced_nodes: tuple[str, ...] = Field((), description="Nodes taken out while it ran.")
+    lost: LostTime | None = Field(None, description="What its nodes' failures took; absent: nothing.")
     marks: tuple[Mark, ...] = Field((), description="Shares of its lease already reported.")
     remaining: Duration | None = Field(None, description="Remaining time of a requeued request.")
     served: Duration = Field(timedelta(), description="Time served in earlier leases.")
