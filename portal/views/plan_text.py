@@ -77,10 +77,10 @@ def plan_text(view: View, caller: Caller) -> PlanText:
 def row_texts(view: View) -> tuple[RowText, ...]:
     """Every row of the plan; call it through `view.once`."""
     ids = view.facts.requests
-    return tuple(_text(ids[row.key].uid, row, view.facts.at) for row in view.once(schedule_of).rows)
+    return tuple(row_text(ids[row.key].uid, row, view.facts.at) for row in view.once(schedule_of).rows)
 
 
-def _text(uid: str, row: Row, now: datetime) -> RowText:
+def row_text(uid: str, row: Row, now: datetime) -> RowText:
     pairs = [("gprId", uid), *row.json(now).items()]
     ticks = row.start is not None and row.phase not in STARTED
     place = 1 + [name for name, _ in pairs].index(TICKING)

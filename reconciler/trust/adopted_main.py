@@ -45,7 +45,7 @@ class Adoption:
 
 
 def adopted(store: Store, main: str, instead_of: str, held: Collection[HeldChange]) -> Adoption:
-    """The effects of adopting `main` in place of `instead_of`, of which `held` did not count. Lists both trees."""
+    """What changes when `main` replaces `instead_of`, whose paths in `held` did not count. Lists both trees."""
     new = _tree(store, main)
     by_path = sorted(held, key=lambda change: change.path)
     kept = tuple(c for c in by_path if new.get(c.path, (None, 0))[0] == c.found and _is_here(store, c))

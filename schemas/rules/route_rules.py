@@ -1,4 +1,4 @@
-"""Rules of routes: who is notified of which events, when, and in which words."""
+"""Rules of routes: a route says whom it notifies, of which events, when, and in what form."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ REAL = GitStore.push
 
 
 def others_first(front: Front) -> Push:
-    """Somebody else's push comes first."""
+    """Another push comes first."""
 
     def push(store: GitStore, branch: str, new: str, expected: str | None) -> Outcome:
         repos.commit(front.repo, {THEIRS: gpr("nlp", "theirs")})
@@ -147,7 +147,7 @@ def others_first(front: Front) -> Push:
 
 
 def others_after(front: Front) -> Push:
-    """It lands, and somebody else pushes on top before the branch is read again."""
+    """It lands, and another push comes on top before the branch is read again."""
 
     def push(store: GitStore, branch: str, new: str, expected: str | None) -> Outcome:
         assert REAL(store, branch, new, expected) is Outcome.COMMITTED

@@ -204,7 +204,7 @@ def test_a_key_is_made_used_and_revoked(shell: Shell, site: Site, url: str) -> N
         pytest.param("gpr priority vision/nope 10", 1, "there is no", id="no such request"),
         pytest.param("gpr priority train 10", 2, "write SLICE/GPR", id="no slice"),
         pytest.param(
-            "gpr edit vision/x color=red", 1, "cannot be changed on a server", id="a field nobody knows"
+            "gpr edit vision/x color=red", 1, "cannot be changed on a server", id="an unknown field"
         ),
         pytest.param("gpr edit vision/x nodes", 2, "is not FIELD=VALUE", id="no value"),
         pytest.param("gpr create nope/x --nodes 1 --duration 1h", 1, "nope", id="no such slice"),

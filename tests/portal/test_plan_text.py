@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_core import to_json
 
-from portal.views.plan_text import PlanText, _text
+from portal.views.plan_text import PlanText, row_text
 from reconciler.queries.schedule import Row
 from schemas.status.gpr_status import Phase
 from schemas.status.insights import Forecast
@@ -34,12 +34,12 @@ ROWS = st.builds(
 @given(ROWS, st.integers(-9000, 9000))
 def test_a_row_is_the_text_of_its_fields_at_any_time(row: Row, late_s: int) -> None:
     now = NOW + timedelta(seconds=late_s)
-    assert _text("gpr-1", row, NOW).at(now) == to_json({"gprId": "gpr-1", **row.json(now)}).decode()
+    assert row_text("gpr-1", row, NOW).at(now) == to_json({"gprId": "gpr-1", **row.json(now)}).decode()
 
 
 @given(st.lists(ROWS), st.integers(0, 9000))
 def test_time_alone_does_not_change_the_digest(rows: list[Row], late_s: int) -> None:
-    earlier = PlanText("c", tuple(_text("gpr-1", row, NOW) for row in rows), [])
-    later = PlanText("c", tuple(_text("gpr-1", row, NOW + timedelta(seconds=late_s)) for row in rows), [])
+    earlier = PlanText("c", tuple(row_text("gpr-1", row, NOW) for row in rows), [])
+    later = PlanText("c", tuple(row_text("gpr-1", row, NOW + timedelta(seconds=late_s)) for row in rows), [])
     assert earlier.digest() == later.digest()
     assert len(json.loads(later.requests(NOW))) == len(rows)

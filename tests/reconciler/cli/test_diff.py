@@ -264,7 +264,7 @@ def test_one_cluster_that_does_not_answer_hides_no_other(ours: Ours) -> None:
         pytest.param(
             real(access={"secret": "east"}), (), "give --cluster east --kubeconfig FILE", id="a Secret"
         ),
-        pytest.param(real(access={"pull": True}), (), "there is no status here", id="nobody reports"),
+        pytest.param(real(access={"pull": True}), (), "there is no status here", id="no report"),
         pytest.param(cluster(), (), "simulated and lives in its controller's folder", id="simulated"),
         pytest.param(
             cluster(), ("--state", "nowhere"), "nowhere/clusters/east.json cannot be read", id="no state"

@@ -302,7 +302,7 @@ class TestWhileItHoldsNodes:
 
 
 class _Rival(GitStore):
-    """A real store before each of whose first pushes somebody else pushes to the same repository."""
+    """A real store; before each of its first pushes another process pushes to the same repository."""
 
     races = 0
     rival_files: ClassVar[dict[str, str]] = {}
