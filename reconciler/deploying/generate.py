@@ -1,4 +1,5 @@
-"""Writes the generated files of deploy/chart: its schema of values, permission rules, custom resources.
+"""Writes the generated files of deploy/chart: its schema of values, permission rules, custom resources,
+dashboards.
 
 `python -m reconciler.deploying.generate`, with --check only compares. Templates read these files; so a new
 rule in the code is in the chart as well.
@@ -15,6 +16,8 @@ from typing import Any
 from reconciler.clusters.kubernetes.rbac import ADMISSION_RULES, DOOR_RULES, RULES, Rule
 from reconciler.deploying import part_rights
 from reconciler.deploying.install_values import Values
+from reconciler.deploying.monitoring.dashboards import DASHBOARDS
+from reconciler.deploying.monitoring.grafana import text_of
 from schemas.export.crds import gpr_crd
 from schemas.export.generated_files import GeneratedFiles
 from schemas.reading.yaml_text import dump
@@ -32,6 +35,7 @@ def texts() -> dict[str, str]:
         "values.schema.json": json.dumps(schema, indent=2, ensure_ascii=False) + "\n",
         "files/rights.yaml": dump({name: _split(rows) for name, rows in ROWS.items()}),
         f"files/crds/{crd['metadata']['name']}.yaml": dump(crd),
+        **{f"files/dashboards/{board.uid}.json": text_of(board) for board in DASHBOARDS},
     }
 
 
