@@ -15,7 +15,6 @@ from agent.idleness import Lull, lull_after
 from agent.judge import Memory, Verdict, after_reboot, judge, judge_away, remembered
 from agent.port import GpuReading, Reader
 from agent.report import Identity, Reporter, report_of
-from reconciler.model.pools import within
 from reconciler.store.store_port import Outcome, Store
 from schemas.documents.cluster import Cluster, ClusterSpec, Health, Pool
 from schemas.documents.maintenance import Maintenance
@@ -43,7 +42,7 @@ class Orders:
 
     def calm(self, now: datetime) -> bool:
         """Whether the node is in announced maintenance."""
-        return any(within(item, now) for item in self.maintenance)
+        return any(item.covers(now) for item in self.maintenance)
 
 
 def orders_of(spec: ClusterSpec, node: str) -> Orders:

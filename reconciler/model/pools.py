@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from reconciler.model.facts import IN_SERVICE, Facts, NodeKey, Wanted
 from scheduler.calendars.elastic import grown, placeholders
@@ -117,12 +117,6 @@ def occurrences(item: Maintenance, now: int) -> Iterator[Window]:
         yield Window(start, start + end - begin)
     if item.until is None or until > sight:
         yield Window(max(sight, begin), FOREVER)
-
-
-def within(item: Maintenance, now: datetime) -> bool:
-    """Whether one of its windows has begun and not ended."""
-    at = seconds(now)
-    return next((window.begin <= at for window in occurrences(item, at)), False)
 
 
 def merged(windows: Iterable[Window]) -> tuple[Window, ...]:

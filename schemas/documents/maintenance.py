@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Self
 
 from pydantic import Field, model_validator
@@ -23,6 +23,17 @@ class Maintenance(Model):
     )
     until: Instant | None = Field(None, description="No window begins from then on; with `every`.")
     reason: str = Field("", max_length=200, description="Informational.")
+
+    def covers(self, at: datetime) -> bool:
+        """Whether one of its windows has begun by then and not ended."""
+        if at < self.begin:
+            return False
+        begin = self.begin
+        if self.every is not None:
+            begin += (at - begin) // self.every * self.every
+            if self.until is not None and begin >= self.until:
+                return False
+        return at < begin + (self.end - self.begin)
 
     @model_validator(mode="after")
     def _comes_again(self) -> Self:
