@@ -287,6 +287,7 @@ class NvmlReader:
         for name in ("remap_failure", "remap_pending", "retire_pending"):
             if name in counted:
                 counted[name] = counted[name] > 0
+        counted = self._by_call(uuid, handle) | counted if None in found.values() else counted
         energy_mj = counted.pop("energy_mj", None)
         return replace(
             known,
@@ -294,7 +295,7 @@ class NvmlReader:
             thermal_margin_c=self._margin(uuid, handle, known),
             power_w=None if power_mw is None else power_mw / 1000,
             energy_j=None if energy_mj is None else energy_mj / 1000,
-            throttle=self._try(uuid, "nvmlDeviceGetCurrentClocksEventReasons", handle),
+            throttle=self._throttle(uuid, handle),
             sm_clock_mhz=self._clock(uuid, handle, "", "SM"),
             memory_clock_mhz=self._clock(uuid, handle, "", "MEM"),
             utilisation_percent=None if use is None else use.gpu,
@@ -303,6 +304,31 @@ class NvmlReader:
             mig_enabled=None if mig is None else bool(mig[0]),
             **counted,
         )
+
+    def _throttle(self, uuid: str, handle: Any) -> int | None:
+        """The bits that say what slows the clocks; drivers before 535 know the call by its old name."""
+        for call in ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"):
+            found: int | None = self._try(uuid, call, handle)
+            if found is not None:
+                return found
+        return None
+
+    def _by_call(self, uuid: str, handle: Any) -> dict[str, Any]:
+        """What drivers without these fields answer to calls of their own."""
+        uncorrected = self._constant("NVML_MEMORY_ERROR_TYPE_UNCORRECTED")
+        volatile = self._constant("NVML_VOLATILE_ECC")
+        rows = self._try(uuid, "nvmlDeviceGetRemappedRows", handle) or (None,) * 4
+        found = {
+            "ecc_uncorrectable": self._try(
+                uuid, "nvmlDeviceGetTotalEccErrors", handle, uncorrected, volatile
+            ),
+            "pcie_replays": self._try(uuid, "nvmlDeviceGetPcieReplayCounter", handle),
+            "remapped_correctable": rows[0],
+            "remapped_uncorrectable": rows[1],
+            "remap_pending": None if rows[2] is None else bool(rows[2]),
+            "remap_failure": None if rows[3] is None else bool(rows[3]),
+        }
+        return {name: value for name, value in found.items() if value is not None}
 
     def _on_mig(self, uuid: str, mig: Any) -> None:
         """A GPU whose MIG mode changed supports other questions than before."""
@@ -352,16 +378,19 @@ class NvmlReader:
         return tuple(states) or None
 
     def _fabric(self, uuid: str, handle: Any) -> tuple[int | None, int | None]:
-        struct = getattr(self._nvml, "c_nvmlGpuFabricInfo_v2_t", None)
-        if struct is None:
-            return None, None
-        info = struct()
-        if self._try(uuid, "nvmlDeviceGetGpuFabricInfoV", handle, byref(info)) is None:
-            return None, None
-        return int(info.state), int(info.status)
+        """State and status of the NVLink fabric; the second call is for drivers before 545."""
+        for call, structure in (
+            ("nvmlDeviceGetGpuFabricInfoV", "c_nvmlGpuFabricInfo_v2_t"),
+            ("nvmlDeviceGetGpuFabricInfo", "c_nvmlGpuFabricInfo_t"),
+        ):
+            struct = self._constant(structure)
+            info = None if struct is None else struct()
+            if info is not None and self._try(uuid, call, handle, byref(info)) is not None:
+                return int(info.state), int(info.status)
+        return None, None
 
     def _sram(self, uuid: str, handle: Any) -> bool | None:
-        struct = getattr(self._nvml, "c_nvmlEccSramErrorStatus_v1_t", None)
+        struct = self._constant("c_nvmlEccSramErrorStatus_v1_t")
         if struct is None:
             return None
         status = struct()

@@ -21,6 +21,14 @@ NOT_SUPPORTED, LOST = pynvml.NVML_ERROR_NOT_SUPPORTED, pynvml.NVML_ERROR_GPU_IS_
 RECOVERY_ACTION = pynvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION
 LINKS = 18
 
+
+@dataclass
+class Refused:
+    """An answer that is an error."""
+
+    code: int = NOT_SUPPORTED
+
+
 H100: dict[str, object] = {
     "Name": "NVIDIA H100 80GB HBM3",
     "Serial": "1652823055631",
@@ -50,6 +58,10 @@ H100: dict[str, object] = {
     "GpuFabricInfoV": {"state": 3, "status": OK},
     "SramEccErrorStatus": {"bThresholdExceeded": 0},
     "MemoryErrorCounter": dict.fromkeys(range(8), 0),
+    "CurrentClocksThrottleReasons": Refused(),
+    "TotalEccErrors": Refused(),
+    "PcieReplayCounter": Refused(),
+    "RemappedRows": Refused(),
 }
 """What a healthy GPU answers, by the end of the function's name; a mapping answers by argument or fills a structure."""
 
@@ -60,13 +72,6 @@ FIELDS = {
     pynvml.NVML_FI_DEV_PCIE_REPLAY_COUNTER: 0,
 }
 STRUCTURES = ("MemoryInfo", "UtilizationRates", "GpuFabricInfoV", "SramEccErrorStatus")
-
-
-@dataclass
-class Refused:
-    """An answer that is an error."""
-
-    code: int = NOT_SUPPORTED
 
 
 @dataclass

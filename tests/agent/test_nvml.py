@@ -137,6 +137,22 @@ def test_every_field_has_a_return_code_of_its_own():
     assert (reading.recovery_action, reading.ecc_uncorrectable, reading.remap_failure) == (None, 3, True)
 
 
+def test_an_older_driver_is_asked_by_its_own_calls():
+    """No batch of fields, and throttling by its old name."""
+    old = {
+        "FieldValues": Refused(),
+        "CurrentClocksEventReasons": Refused(),
+        "CurrentClocksThrottleReasons": 0x48,
+        "TotalEccErrors": 2,
+        "PcieReplayCounter": 17,
+        "RemappedRows": (1, 3, 1, 0),
+    }
+    (reading,) = reader(FakeLibrary(FakeGpu("GPU-a", answers=old))).read(NOW)
+    assert (reading.throttle, reading.ecc_uncorrectable, reading.pcie_replays) == (0x48, 2, 17)
+    assert (reading.remapped_correctable, reading.remapped_uncorrectable) == (1, 3)
+    assert (reading.remap_pending, reading.remap_failure) == (True, False)
+
+
 def test_a_blank_value_is_absent():
     """What NVML answers for a memory temperature that the product does not measure."""
     gpu = FakeGpu("GPU-a", fields={82: 9223372036854775794})
