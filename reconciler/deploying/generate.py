@@ -1,5 +1,5 @@
 """Writes the generated files of deploy/chart: its schema of values, permission rules, custom resources,
-dashboards.
+rules about GPUs, dashboards.
 
 `python -m reconciler.deploying.generate`, with --check only compares. Templates read these files; so a new
 rule in the code is in the chart as well.
@@ -16,6 +16,7 @@ from typing import Any
 from reconciler.clusters.kubernetes.rbac import ADMISSION_RULES, DOOR_RULES, RULES, Rule
 from reconciler.deploying import part_rights
 from reconciler.deploying.install_values import Values
+from reconciler.deploying.monitoring import gpu_rules
 from reconciler.deploying.monitoring.dashboards import DASHBOARDS
 from reconciler.deploying.monitoring.grafana import text_of
 from schemas.export.crds import gpr_crd
@@ -26,6 +27,8 @@ FOLDER = Path(__file__).parents[2] / "deploy" / "chart"
 
 ROWS: Mapping[str, tuple[Rule, ...]] = {"driver": RULES, "door": DOOR_RULES, "admission": ADMISSION_RULES}
 
+HEADER = "# Generated from reconciler/deploying/monitoring/gpu_rules.py. docs/alerts.md says what each alert means.\n"
+
 
 def texts() -> dict[str, str]:
     """The text of every generated file, by its path in the chart."""
@@ -35,6 +38,7 @@ def texts() -> dict[str, str]:
         "values.schema.json": json.dumps(schema, indent=2, ensure_ascii=False) + "\n",
         "files/rights.yaml": dump({name: _split(rows) for name, rows in ROWS.items()}),
         f"files/crds/{crd['metadata']['name']}.yaml": dump(crd),
+        "files/gpu_alerts.yaml": HEADER + dump(gpu_rules.rules()),
         **{f"files/dashboards/{board.uid}.json": text_of(board) for board in DASHBOARDS},
     }
 

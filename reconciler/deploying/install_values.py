@@ -227,6 +227,7 @@ class Monitoring(Model):
     enabled: bool = Field(False, description="ServiceMonitor and PrometheusRule.")
     labels: dict[str, str] = Field(default_factory=dict, description="Labels that your Prometheus selects.")
     interval: str = Field("30s", pattern=r"^[0-9]+(s|m)$", description="Scrape interval.")
+    gpu_alerts: bool = Field(False, description="PrometheusRule with the alerts about GPUs.")
     dashboards: bool = Field(
         False, description="ConfigMaps with Grafana's dashboards; they need no Prometheus operator."
     )

@@ -22,6 +22,7 @@ BOARD_POWER_W: tuple[tuple[str, float], ...] = (
     ("B200", 1000),
     ("H200", 700),
     ("H100-PCIE", 350),
+    ("H100-NVL", 400),
     ("H100", 700),
     ("A100", 400),
     ("A10G", 300),
@@ -37,6 +38,10 @@ BOARD_POWER_W: tuple[tuple[str, float], ...] = (
 """Boards' maxima by the start of their shape, for sources that do not tell the limit; the longest that fits counts."""
 HIGH_POWER_W: Mapping[str, float] = {"A10": 140.0}
 """Boards that run at their maximum by design have a bound of their own."""
+HOT_C = 87.0
+"""The vendor's alarm; 85 °C was seen day by day on healthy cards."""
+HOT_BY_PRODUCT: tuple[tuple[str, float], ...] = (("V100", 82.0),)
+"""Products that slow down earlier than others: five degrees below where they do."""
 MEMORY_MAX_C = 95.0
 """High-bandwidth memory is specified up to 95 °C, where the card does not tell its own maximum."""
 

@@ -53,6 +53,18 @@ def test_monitoring_adds_two_objects_and_changes_no_other(helm: Helm) -> None:
     assert monitor["spec"]["endpoints"][0]["port"] == service["spec"]["ports"][0]["name"]
 
 
+def test_alerts_about_gpus_are_a_rule_of_their_own(helm: Helm) -> None:
+    """H7: clusters that a controller elsewhere drives have GPUs too."""
+    given = {"gpuAlerts": True, "labels": {"team": "gpu"}}
+    for case in (REPO, CASES["pull mode with every part and two replicas"]):
+        plain = _by_name(helm.template(case, *NEWEST))
+        watched = _by_name(helm.template({**case, "monitoring": given}, *NEWEST))
+        rule = watched.pop(("PrometheusRule", "egs-gpus"))
+        assert watched == plain
+        assert rule["spec"] == yaml.safe_load((CHART / "files" / "gpu_alerts.yaml").read_text())
+        assert rule["metadata"]["labels"]["team"] == "gpu"
+
+
 def test_dashboards_are_config_maps_that_grafana_s_sidecar_finds(helm: Helm) -> None:
     """H8: word for word, although Grafana's own variables look like a template's."""
     plain = _by_name(helm.template(REPO, *NEWEST))
