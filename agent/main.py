@@ -21,6 +21,7 @@ import typer
 
 from agent.nvml import installed
 from agent.port import Reader
+from agent.release import from_file, never
 from agent.report import Identity, Reporter, as_text, report_of
 from agent.settings import Settings
 from agent.simulated import SimulatedReader, file_source
@@ -88,6 +89,16 @@ PodResources = Annotated[
     ),
 ]
 
+Release = Annotated[
+    Path | None,
+    typer.Option(
+        "--release",
+        envvar="EGS_RELEASE",
+        metavar="FILE",
+        help="File with the time until which the driver is released, for a reset. Default: never.",
+    ),
+]
+
 DEFAULT_STATE = Path("~/.local/state/egs-agent")
 
 
@@ -128,6 +139,7 @@ def run(  # noqa: PLR0913 - the options of a command
     state: State = DEFAULT_STATE,
     listen: Listen = None,
     pod_resources: PodResources = None,
+    release: Release = None,
     key: OwnKey = None,
 ) -> None:
     """Read, judge and report on change, until SIGTERM or Ctrl-C."""
@@ -143,6 +155,7 @@ def run(  # noqa: PLR0913 - the options of a command
             every,
             listen=listen,
             pod_resources=pod_resources,
+            release=release,
             key=key,
         )
     )
@@ -154,7 +167,8 @@ def run(  # noqa: PLR0913 - the options of a command
 def watch(settings: Settings, store: Store, who: Identity, observe: Observer = lambda *_: None) -> Watch:
     """Put the parts of one agent together."""
     manifest = Manifest(store, settings.main_branch, who, settings.thresholds_every)
-    return Watch(_reader(settings), Reporter(store, who, _key(settings)), manifest, who, observe)
+    release = never if settings.release is None else from_file(settings.release)
+    return Watch(_reader(settings), Reporter(store, who, _key(settings)), manifest, who, observe, release)
 
 
 @contextmanager

@@ -64,7 +64,9 @@ class Previous:
     rebooted: bool  # the machine was rebooted since
 
 
-def report_of(verdict: Verdict, who: Identity, at: datetime) -> AgentReport:
+def report_of(
+    verdict: Verdict, who: Identity, at: datetime, released_at: datetime | None = None
+) -> AgentReport:
     """The verdict as a document; its texts contain no changing figures, so that only real changes are written."""
     return AgentReport(
         metadata=NodeMetadata(name=who.agent),
@@ -78,6 +80,7 @@ def report_of(verdict: Verdict, who: Identity, at: datetime) -> AgentReport:
         gpus=tuple(_gpu_report(g) for g in verdict.gpus),
         faults=tuple(at.replace(microsecond=0) for at in verdict.faults),
         idle_since=None if verdict.idle_since is None else verdict.idle_since.replace(microsecond=0),
+        released_at=None if released_at is None else released_at.replace(microsecond=0),
     )
 
 

@@ -49,6 +49,9 @@ class Settings:
     pod_resources: Path | None = None
     """The kubelet's socket, which knows the pods of GPUs; None: telemetry does not name pods."""
 
+    release: Path | None = None
+    """File with the time until which the agent lets go of the driver; None: it never does."""
+
     key: Path | None = None
     """Private ed25519 key to sign reports; None: reports are unsigned."""
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from agent.idleness import Lull, lull_after
-from agent.judge import Memory, Verdict, after_reboot, judge, judge_away, remembered
+from agent.judge import Memory, Verdict, after_reboot, judge, judge_away, remembered, verdict_of
 from agent.port import GpuReading, Reader
+from agent.release import Release, never
 from agent.report import Identity, Reporter, report_of
 from reconciler.store.store_port import Outcome, Store
 from schemas.documents.cluster import Cluster, ClusterSpec, Health, Pool
@@ -120,10 +121,12 @@ class Watch:
         manifest: Manifest,
         who: Identity,
         observe: Observer = lambda *_: None,
+        release: Release = never,
     ) -> None:
-        """`observe` gets the readings of each cycle, before they are judged."""
+        """`observe` gets the readings of each cycle, before they are judged; `release` asks to let go of the driver."""
         self._reader, self._reporter, self._manifest, self._who = reader, reporter, manifest, who
-        self._observe = observe
+        self._observe, self._release = observe, release
+        self._released_at: datetime | None = None  # None: the GPUs are read
         self._memory: Memory | None = None  # None: the last report was not read yet
         self._lull: Lull | None = None  # starts again after a restart: the use in between is unknown
         self.told = False
@@ -142,6 +145,11 @@ class Watch:
         except Fault as error:
             log.warning("node not read node=%s reason=%s error=%s", self._who.node, error.reason, error)
             return None
+        if self._lets_go(now):
+            # What held still holds, and nothing is judged: the GPUs are being reset.
+            self._memory, self._lull = memory, None
+            self._report(verdict_of(memory, orders.health), now)
+            return None
         calm = orders.calm(now)
         readings = self._read(now)
         if readings is None:
@@ -158,6 +166,23 @@ class Watch:
         self._tell_trend(verdict)
         self._report(verdict, now)
         return verdict
+
+    def _lets_go(self, now: datetime) -> bool:
+        """Whether the driver is released; it is taken up again by the next read after the time asked for."""
+        if not self._release(now):
+            if self._released_at is not None:
+                log.info("gpu driver taken up again node=%s", self._who.node)
+            self._released_at = None
+            return False
+        if self._released_at is None:
+            try:
+                self._reader.release()
+            except Fault as error:  # a hung call holds the driver, and a reset would hang too
+                log.warning("gpu driver not released node=%s error=%s", self._who.node, error)
+                return False
+            self._released_at = now
+            log.info("gpu driver released node=%s", self._who.node)
+        return True
 
     def _read(self, now: datetime) -> tuple[GpuReading, ...] | None:
         """None: the driver cannot be reached, as while it is loaded again."""
@@ -181,7 +206,7 @@ class Watch:
 
     def _report(self, verdict: Verdict, now: datetime) -> None:
         try:
-            outcome = self._reporter.publish(report_of(verdict, self._who, now))
+            outcome = self._reporter.publish(report_of(verdict, self._who, now, self._released_at))
             self.told = outcome in (None, Outcome.COMMITTED)
         except Fault as error:
             log.warning("report not written node=%s reason=%s error=%s", self._who.node, error.reason, error)

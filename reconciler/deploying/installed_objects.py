@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from reconciler.clusters.kubernetes.admission.webhook import SERVICE
 from reconciler.clusters.kubernetes.api.api_client import Json
-from reconciler.clusters.kubernetes.names import MANAGED_BY, MANAGER
+from reconciler.clusters.kubernetes.names import MANAGED_BY, MANAGER, RELEASE_NVML
 from reconciler.clusters.kubernetes.rbac import ADMISSION_RULES, DOOR_RULES, RULES, Rule
 from reconciler.deploying import part_rights
 from reconciler.deploying.install_values import Portal, Values
@@ -108,8 +108,18 @@ def _agents(values: Values, place: Place) -> Iterator[Json]:
         {"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "utility"},
         {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"},
     )
-    args = ("run", *_one(values), "--interval", str(values.agents.interval))
-    run = signing(Program("egs-agent", args, env=env), values.agents.signing_key)
+    args = (
+        "run",
+        *_one(values),
+        "--interval",
+        str(values.agents.interval),
+        "--release",
+        f"{SECRETS}/release/until",
+    )
+    # An agent has no access to its cluster: the kubelet tells it when to let go of the driver.
+    told = {"path": "until", "fieldRef": {"fieldPath": f"metadata.annotations['{RELEASE_NVML}']"}}
+    run = Program("egs-agent", args, env=env, folders={"release": {"downwardAPI": {"items": [told]}}})
+    run = signing(run, values.agents.signing_key)
     yield daemon_set(place, "agents", run, values)
 
 

@@ -343,6 +343,10 @@ class AgentReport(Document):
     idle_since: Instant | None = Field(
         None, description="Since when no GPU of the node is used; absent: one is used, or it is unknown."
     )
+    released_at: Instant | None = Field(
+        None,
+        description="Since when the agent has let go of the driver, for a reset; absent: it reads the GPUs.",
+    )
 
 
 class NodeState(StrEnum):

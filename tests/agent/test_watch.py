@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from agent.release import from_file
 from agent.report import PATH, Identity, Reporter, from_text
 from agent.simulated import SimulatedReader, file_source
 from agent.watch import Manifest, Watch
@@ -245,3 +246,58 @@ def test_a_file_that_is_wrong_is_refused_with_the_place(tmp_path, content, names
         path.write_text(content)
     with pytest.raises(UserError, match=names):
         SimulatedReader(file_source(path)).read(NOW)
+
+
+# --- letting go of the driver ---
+
+
+def test_while_it_is_asked_to_the_agent_lets_go_of_the_driver_and_judges_nothing():
+    """H14: the report says so; after it the GPUs are read again, and a fault that was reset away is over."""
+    world = World(GpuFails(node=NODE, gpu=0, at=NOW, until=NOW + 3 * MINUTE, xid=95))
+    asked = (NOW + MINUTE, NOW + 4 * MINUTE)
+    released = []
+    world.watch._release = lambda now: asked[0] <= now < asked[1]
+    world.watch._reader.release = lambda: released.append(world.now)
+    world.cycles(40)
+    told = [((r.at - NOW).total_seconds(), r.healthy, r.released_at) for r in world.reports()]
+    assert released == [asked[0]]
+    assert told == [
+        (0, False, None),
+        (60, False, asked[0]),
+        (240, False, None),
+        (250, True, None),
+    ]
+
+
+def test_an_agent_that_cannot_let_go_says_nothing_and_judges_on(caplog):
+    """A call that hangs in the driver holds it; a reset would hang too."""
+    world = World()
+
+    def hangs():
+        raise Fault("a call hangs in the GPU driver", "GpuDriverWedged")
+
+    world.watch._release, world.watch._reader.release = (lambda _: True), hangs
+    assert world.cycles(2).healthy
+    assert world.reports()[-1].released_at is None
+    assert "gpu driver not released" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("content", "asked", "told"),
+    [
+        pytest.param(None, False, False, id="no file"),
+        pytest.param("", False, False, id="an empty file: the pod has no such annotation"),
+        pytest.param("2026-11-21T08:00:01Z\n", True, False, id="until later"),
+        pytest.param(
+            "2026-11-21T08:00:00Z", False, False, id="until now: a controller that is gone holds no agent"
+        ),
+        pytest.param("yes", False, True, id="no time"),
+    ],
+)
+def test_a_file_asks_the_agent_to_let_go(tmp_path, caplog, content, asked, told):
+    """H14."""
+    path = tmp_path / "until"
+    if content is not None:
+        path.write_text(content)
+    assert from_file(path)(NOW) is asked
+    assert ("release not understood" in caplog.text) is told

@@ -291,7 +291,7 @@ spec:
 {{- toYaml $found }}
 {{- end }}
 
-{{/* What is mounted below /etc/egs: Secrets, and the trust folder. */}}
+{{/* What is mounted below /etc/egs: Secrets, the trust folder, and other sources of volumes (folders). */}}
 {{- define "egs.folders" -}}
 {{- $v := .root.Values }}
 {{- $secrets := dict }}
@@ -304,6 +304,7 @@ spec:
 {{- /* 0400; with the pod's group it may be read by that group alone */}}
 {{- $_ := set $found $name (dict "secret" (dict "secretName" $secret "defaultMode" 256)) }}
 {{- end }}
+{{- range $name, $source := .folders }}{{ $_ := set $found $name $source }}{{ end }}
 {{- if and .trusts $v.trust.signers }}
 {{- $items := list (dict "key" "allowed_signers" "path" "allowed_signers") }}
 {{- range $v.trust.openPgp }}{{ $items = append $items (dict "key" . "path" (printf "gpg/%s" .)) }}{{ end }}
