@@ -72,6 +72,10 @@ class Telling:
         """Record a person's action."""
         self.rows.append((at, "person", text))
 
+    def answer(self, at: datetime, lines: Iterable[str]) -> None:
+        """Record what a person was answered."""
+        self.rows += ((at, "answer", line) for line in lines)
+
     def machine(self, events: Iterable[Mapping[str, str]]) -> None:
         """Insert the committed events between people's actions; at the same instant people come first."""
         told = [
@@ -139,6 +143,8 @@ class Run:
             step = self._story.pop(0)
             self.telling.person(self.now, step.text)
             step.act(self.system, self.now)
+            for ask in step.asks:
+                self.telling.answer(self.now, ask(self.system, self.now))
             self._trap.armed = step.kills
 
     def _start(self) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 
+from demo import questions
 from demo.system import System
 from reconciler.clusters.simulated.scripted_faults import GpuFails
 from reconciler.clusters.simulated.simulated_world import Job
@@ -18,6 +20,8 @@ DANA = Person("Dana", "dana@example.com")
 FAY = Person("Fay", "fay@example.com")
 
 Act = Callable[[System, datetime], None]
+Ask = Callable[[System, datetime], Iterator[str]]
+"""A question of the story, and the lines of its answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +30,8 @@ class Step:
 
     minutes: float
     text: str
-    act: Act
+    act: Act = lambda *_: None
+    asks: tuple[Ask, ...] = ()  # what the person wants to know then
     kills: bool = False  # the controller is killed during its next hand-over, and started again
 
 
@@ -98,6 +103,37 @@ def gpu_fails(key: str) -> Act:
     return act
 
 
+def gpu_gets_hot(key: str) -> Act:
+    """A fan of a running request's node stands still for nine minutes: too short to take the node out."""
+
+    def act(system: System, now: datetime) -> None:
+        held = system.status(key).assignment
+        assert held is not None
+        heat = GpuFails(node=held.nodes[1], gpu=5, at=now, until=now + timedelta(minutes=9), temp_c=88)
+        system.clusters[held.cluster].inject(heat)
+
+    return act
+
+
+def driver_is_upgraded(cluster: str, node: str, gpus: int) -> Act:
+    """Half an hour in which the node's GPUs are gone."""
+
+    def act(system: System, now: datetime) -> None:
+        until = now + timedelta(minutes=30)
+        for gpu in range(gpus):
+            system.clusters[cluster].inject(GpuFails(node=node, gpu=gpu, at=now, until=until, lost=True))
+
+    return act
+
+
+UPGRADE = """  maintenance:
+    - begin: "2026-03-02T13:00:00Z"
+      end: "2026-03-02T14:00:00Z"
+      nodes: [l40s-rack2-b]
+      reason: driver upgrade
+"""
+
+
 def start_jobs(system: System, now: datetime) -> None:
     """Workloads wait in their namespaces; they run as soon as their slice has nodes."""
     day = timedelta(days=1)
@@ -145,7 +181,20 @@ STORY = (
         ),
     ),
     Step(50, "Ada approves it; it takes its place in the queue", approve("robotics/twin")),
-    Step(90, "A GPU of the running Llama fine-tune falls off the bus", gpu_fails("nlp/llama-finetune")),
+    Step(91, "A GPU of the running Llama fine-tune falls off the bus", gpu_fails("nlp/llama-finetune")),
+    Step(
+        95, "A fan of another of its nodes stands still for nine minutes", gpu_gets_hot("nlp/llama-finetune")
+    ),
+    Step(
+        100,
+        "Dana asks what runs, which GPUs are near their limits, what alerts there are, and what is wrong with her job",
+        asks=(
+            questions.models,
+            questions.hottest,
+            questions.alerts,
+            partial(questions.diagnosis, "nlp", "llama"),
+        ),
+    ),
     Step(
         180,
         "Bo releases his pretraining five hours early; the next one moves forward",
@@ -160,7 +209,21 @@ STORY = (
     Step(
         181,
         "The controller is killed while it hands nodes over, and started again",
-        lambda *_: None,
         kills=True,
+    ),
+    Step(
+        200,
+        "Ada announces a driver upgrade of one node for 13:00",
+        change("clusters/east.yaml", "  health:\n", f"{UPGRADE}  health:\n", "Driver upgrade", ADA),
+    ),
+    Step(
+        301,
+        "The driver of that node is upgraded; its GPUs are gone for half an hour",
+        driver_is_upgraded("east", "l40s-rack2-b", 4),
+    ),
+    Step(
+        320,
+        "Ada asks which card failed this morning",
+        asks=(partial(questions.card, "east/h100-1"),),
     ),
 )

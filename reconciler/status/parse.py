@@ -62,6 +62,8 @@ _KINDS: tuple[tuple[str, type[Record]], ...] = (
 )
 _PATHS = tuple((re.compile(pattern), kind) for pattern, kind in _KINDS)
 """The kind of record at each path."""
+RECORDS = re.compile("|".join(f"(?:{pattern})" for pattern, _ in _KINDS))
+"""Paths of all records."""
 
 Kind = TypeVar("Kind", bound=Document)
 

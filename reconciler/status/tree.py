@@ -15,7 +15,7 @@ from reconciler.documents.in_force import ACCEPTED
 from reconciler.documents.unread_files import is_request
 from reconciler.model.facts import Facts
 from reconciler.model.statuses import Records, UnreadRecord, records
-from reconciler.status.parse import OWN_BYTES, UNREADABLE, Record, facts_of, record_from
+from reconciler.status.parse import OWN_BYTES, RECORDS, UNREADABLE, Record, facts_of, record_from
 from reconciler.status.recognised_leases import EVERYWHERE
 from reconciler.status.render import request_key
 from reconciler.status.status_cache import Remembered
@@ -34,10 +34,8 @@ HISTORY = 50
 """Commits searched for the last readable version of a request's file."""
 MOST_ALARMS = 20
 """Unreadable files that are reported one by one."""
-FACT = re.compile(
-    r"controller\.yaml|insights\.yaml|insights/[^/]+|trust\.yaml|trust/\d{3}\.yaml|slices/[^/]+/gprs/[^/]+|nodes/[^/]+/[^/]+|usage/[^/]+|requests/[^/]+|approvals/[^/]+|accepted/.+|outbox/[^/]+"
-    r"|clusters/[^/]+/(inventory\.yaml|pools/[^/]+/[^/]+)"
-)
+FACT = re.compile(f"{RECORDS.pattern}|accepted/.+")
+"""Files that are read back: records, and what was accepted of main."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from schemas.rules.problems import Problem, quoted
 from schemas.rules.rule_list import severity_of
 
 REGULAR = 0o100644
-READER_VERSION = "3"
+READER_VERSION = "4"
 """Part of every cache key for parsed files; raised whenever the same bytes are read differently."""
 
 Reading = Document | tuple[Problem, ...]

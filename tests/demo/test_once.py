@@ -55,6 +55,15 @@ def test_every_promise_is_kept(told: tuple[bool, str]) -> None:
         pytest.param(r"took over as term 2", id="the controller was killed and came back"),
         pytest.param(r"GPRDuration75 .*nlp/eval-nightly", id="H11: marks"),
         pytest.param(r"nlp/llama-finetune .*240.00 USD", id="H17: cost"),
+        pytest.param(
+            r"answer +nlp/llama-finetune: Job llama, model llama-3-8b", id="H1: a model found from its pods"
+        ),
+        pytest.param(
+            r"answer +h100-2 GPU 5: 88 °C, .* hot", id="H4: the GPU nearest to its limit comes first"
+        ),
+        pytest.param(r"answer +HeatSlowdown: GPU 5 on h100-2", id="H6: an alert for a hot GPU"),
+        pytest.param(r"answer +GPU 5 on h100-2 is slowed down by heat since 09:35", id="H18: a diagnosis"),
+        pytest.param(r"answer +card \d+ \(H100-80GB\): Xid79 at", id="H14: the card is remembered"),
     ],
 )
 def test_the_story_goes_through(told: tuple[bool, str], line: str) -> None:
@@ -62,6 +71,12 @@ def test_the_story_goes_through(told: tuple[bool, str], line: str) -> None:
     import re
 
     assert re.search(line, told[1]), told[1]
+
+
+def test_an_announced_driver_upgrade_takes_no_node_out(told: tuple[bool, str]) -> None:
+    """H14: its GPUs are gone for half an hour, in the window that Ada announced."""
+    assert "The driver of that node is upgraded" in told[1]
+    assert "NodeOut             east/l40s-rack2-b" not in told[1]
 
 
 def test_the_example_repository_has_no_problem() -> None:
