@@ -166,3 +166,11 @@ def _of_health(file: str, cluster: Cluster) -> Iterator[Finding]:
             f"clearTemperature {health.clear_temperature} is above maxTemperature {health.max_temperature}"
         )
         yield Finding(file, "BadThresholds", message, ("spec", "health"))
+    for place, limit in enumerate(health.limits):
+        of_shape = health.of_shape(limit.gpu_shape)
+        if of_shape.clear_temperature > of_shape.max_temperature:
+            message = (
+                f"for {limit.gpu_shape}, clearTemperature {of_shape.clear_temperature} is above maxTemperature "
+                f"{of_shape.max_temperature}"
+            )
+            yield Finding(file, "BadThresholds", message, ("spec", "health", "limits", place))

@@ -264,6 +264,13 @@ CASES = [
         id="well again only above the alarm",
     ),
     pytest.param(
+        {EAST: {"health": {"limits": [{"gpuShape": "H100-80GB", "maxTemperature": 75}]}}},
+        "BadThresholds",
+        EAST,
+        ("spec", "health", "limits", 0),
+        id="well again only above the alarm of its shape",
+    ),
+    pytest.param(
         {"slices/nlp/slice.yaml": {"namespaces": ["nlp", "vision"]}},
         "NamespaceTaken",
         SLICE,
