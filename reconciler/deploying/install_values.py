@@ -157,6 +157,23 @@ class Admission(Pods):
     replicas: Replicas = Field(2, description="Replicas; all are active.")
 
 
+class AgentTelemetry(Model):
+    """What the agents show of their GPUs; see docs/telemetry.md."""
+
+    enabled: bool = Field(False, description="Serve metrics and the last hours on each pod's own address.")
+    port: Port = Field(9400, description="Its TCP port.")
+    pods: bool = Field(
+        False,
+        description="Name the pods of each GPU. The kubelet's socket is root's: the agents then run as root, without "
+        "capabilities and with that one folder of the node.",
+    )
+    from_: tuple[dict[str, Any], ...] = Field(
+        (),
+        alias="from",
+        description="Peers that may connect beside the portal, as in a NetworkPolicy: a Prometheus, the API servers.",
+    )
+
+
 class Agents(Pods):
     """An agent on each GPU node."""
 
@@ -166,6 +183,7 @@ class Agents(Pods):
         description="Of each container.",
     )
     interval: Seconds = Field(10, description="Seconds between two readings.")
+    telemetry: AgentTelemetry = Field(AgentTelemetry(), description="What they show of their GPUs.")
     signing_key: SigningKey = ""
     runtime_class: str = Field(
         "nvidia", description="RuntimeClass that gives a pod NVIDIA's library; empty: the node's default."
@@ -209,6 +227,9 @@ class Portal(Pods):
         "", description="Secret with a key `secrets`: webhook secrets, one per line; empty: disabled."
     )
     poll: Seconds = Field(5, description="Seconds between two polls of the repository.")
+    asks_agents: bool = Field(
+        False, description="It may ask this cluster's agents for telemetry, through the API server."
+    )
     signing_key: SigningKey = ""
 
 

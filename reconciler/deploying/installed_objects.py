@@ -6,17 +6,26 @@ deploy/chart has the same objects as templates; tests/deploy/test_chart.py compa
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from reconciler.clusters.kubernetes.admission.webhook import SERVICE
 from reconciler.clusters.kubernetes.api.api_client import Json
 from reconciler.clusters.kubernetes.names import MANAGED_BY, MANAGER, RELEASE_NVML
 from reconciler.clusters.kubernetes.rbac import ADMISSION_RULES, DOOR_RULES, RULES, Rule
 from reconciler.deploying import part_rights
-from reconciler.deploying.install_values import Portal, Values
+from reconciler.deploying.install_values import AgentTelemetry, Portal, Values
 from reconciler.deploying.object_kinds import KINDS
 from reconciler.deploying.part_keys import keyed, signing, with_forge
 from reconciler.deploying.part_names import APP, INSTANCE, PART_OF, Place, about, picked
-from reconciler.deploying.part_pods import HTTP, HTTPS, SECRETS, Program, daemon_set, deployment
+from reconciler.deploying.part_pods import (
+    HTTP,
+    HTTPS,
+    POD_RESOURCES,
+    SECRETS,
+    Program,
+    daemon_set,
+    deployment,
+)
 from schemas.export.crds import gpr_crd
 
 
@@ -100,8 +109,9 @@ def _admission(values: Values, place: Place) -> Iterator[Json]:
 
 
 def _agents(values: Values, place: Place) -> Iterator[Json]:
+    shown = values.agents.telemetry
     yield part_rights.account(place, "agents", calls=False)
-    yield from _walls(values, place, "agents")
+    yield from _walls(values, place, "agents", shown.port if shown.enabled else None, _askers(values, place))
     env = (
         {"name": "EGS_NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
         # The runtime provides the library and shows all GPUs; none is requested or occupied.
@@ -119,13 +129,34 @@ def _agents(values: Values, place: Place) -> Iterator[Json]:
     # An agent has no access to its cluster: the kubelet tells it when to let go of the driver.
     told = {"path": "until", "fieldRef": {"fieldPath": f"metadata.annotations['{RELEASE_NVML}']"}}
     run = Program("egs-agent", args, env=env, folders={"release": {"downwardAPI": {"items": [told]}}})
-    run = signing(run, values.agents.signing_key)
+    run = signing(_shown(run, shown), values.agents.signing_key)
     yield daemon_set(place, "agents", run, values)
+
+
+def _askers(values: Values, place: Place) -> tuple[Json, ...]:
+    """Who may ask the agents."""
+    return ({"podSelector": {"matchLabels": picked(place, "portal")}}, *values.agents.telemetry.from_)
+
+
+def _shown(run: Program, given: AgentTelemetry) -> Program:
+    """With telemetry on the pod's own address."""
+    if not given.enabled:
+        return run
+    address = {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
+    sockets = ("--pod-resources", f"{POD_RESOURCES}/kubelet.sock") if given.pods else ()
+    return replace(
+        run,
+        args=(*run.args, "--listen", f"$(POD_IP):{given.port}", *sockets),
+        env=(*run.env, address),
+        ports=(_port("telemetry", given.port),),
+        of_kubelet=given.pods,
+    )
 
 
 def _portal(values: Values, place: Place) -> Iterator[Json]:
     given, part = values.portal, "portal"
-    yield part_rights.account(place, part, calls=False)
+    yield part_rights.account(place, part, calls=given.asks_agents)
+    yield from part_rights.granted(place, part, part_rights.asking_agents() if given.asks_agents else ())
     yield from _reached(values, place, part, given.replicas)
     args = ["--repo", values.repository, "--listen", f":{HTTP}", "--poll", str(given.poll)]
     mounts = {}
@@ -232,8 +263,10 @@ def _budget(place: Place, part: str, replicas: int) -> Iterator[Json]:
         }
 
 
-def _walls(values: Values, place: Place, part: str, open_port: int | None = None) -> Iterator[Json]:
-    """Allows incoming traffic to the part's port; outgoing to DNS, Git and API servers."""
+def _walls(
+    values: Values, place: Place, part: str, open_port: int | None = None, peers: tuple[Json, ...] = ()
+) -> Iterator[Json]:
+    """Incoming traffic to the part's port, from these peers or from all; outgoing to DNS, Git and API servers."""
     if not values.network_policies.enabled:
         return
     names = [{"protocol": protocol, "port": 53} for protocol in ("UDP", "TCP")]
@@ -244,7 +277,8 @@ def _walls(values: Values, place: Place, part: str, open_port: int | None = None
         "egress": [{"ports": names}, {"ports": servers}],
     }
     if open_port is not None:
-        spec["ingress"] = [{"ports": [{"protocol": "TCP", "port": open_port}]}]
+        ports = [{"protocol": "TCP", "port": open_port}]
+        spec["ingress"] = [{"ports": ports, "from": list(peers)} if peers else {"ports": ports}]
     yield {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",

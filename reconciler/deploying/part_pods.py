@@ -22,7 +22,9 @@ READ_ONLY = 0o400
 HTTP, HTTPS = 8080, 9443
 """Ports of the controller and of the webhook server."""
 CALL_NOBODY = frozenset({"agents", "portal"})
-"""Parts without permissions in their cluster, and so without a token."""
+"""Parts without permissions in their cluster, and so without a token; a portal that asks agents has both."""
+POD_RESOURCES = "/var/lib/kubelet/pod-resources"
+"""Folder of the kubelet's socket, on every node and in the pod."""
 FIXED_TOLERATIONS: tuple[Json, ...] = (
     {"key": SLICE, "operator": "Exists", "effect": "NoSchedule"},
     {"key": GPU_RESOURCE, "operator": "Exists"},
@@ -42,6 +44,7 @@ class Program:
     ports: tuple[Json, ...] = ()
     probes: Mapping[str, Json] = field(default_factory=dict)
     env: tuple[Json, ...] = ()
+    of_kubelet: bool = False  # it uses the kubelet's socket
 
 
 def deployment(place: Place, part: str, replicas: int, run: Program, values: Values, pods: Pods) -> Json:
@@ -89,19 +92,15 @@ def pod(place: Place, part: str, run: Program, values: Values, pods: Pods) -> Js
     folders = {name: _secret(secret) for name, secret in secrets.items()} | dict(run.folders)
     spec: Json = {
         "serviceAccountName": place.named(part),
-        "automountServiceAccountToken": part not in CALL_NOBODY,
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": USER,
-            "runAsGroup": USER,
-            "fsGroup": USER,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        "automountServiceAccountToken": part not in CALL_NOBODY
+        or (part == "portal" and values.portal.asks_agents),
+        "securityContext": _confined(run),
         "containers": [container(place, part, run, values, pods, sorted(folders))],
         "volumes": [
             {"name": "state", "emptyDir": {}},
             {"name": "tmp", "emptyDir": {}},
             *({"name": name, **source} for name, source in sorted(folders.items())),
+            *([{"name": "kubelet", "hostPath": {"path": POD_RESOURCES}}] if run.of_kubelet else ()),
         ],
     }
     if values.image.pull_secrets:
@@ -115,6 +114,19 @@ def pod(place: Place, part: str, run: Program, values: Values, pods: Pods) -> Js
             {key: value for key, value in each.model_dump().items() if value} for each in pods.tolerations
         ]
     return spec
+
+
+def _confined(run: Program) -> Json:
+    """No root and no capability; only the kubelet's socket needs root, still without a capability."""
+    user = 0 if run.of_kubelet else USER
+    found: Json = {
+        "runAsNonRoot": not run.of_kubelet,
+        "runAsUser": user,
+        "runAsGroup": user,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    # Secrets are their reader's own file, or its group's: ssh refuses a root's file that a group may read.
+    return found if run.of_kubelet else found | {"fsGroup": USER}
 
 
 def container(
@@ -137,6 +149,7 @@ def container(
             {"name": "state", "mountPath": STATE},
             {"name": "tmp", "mountPath": SCRATCH},
             *({"name": name, "mountPath": f"{SECRETS}/{name}", "readOnly": True} for name in folders),
+            *([{"name": "kubelet", "mountPath": POD_RESOURCES, "readOnly": True}] if run.of_kubelet else ()),
         ],
         **run.probes,
     }

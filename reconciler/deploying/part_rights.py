@@ -71,6 +71,14 @@ def scaling(targets: Iterable[ScaleTarget]) -> tuple[Rule, ...]:
     return tuple(rows)
 
 
+def asking_agents() -> tuple[Rule, ...]:
+    """Rules to ask agents for telemetry."""
+    return (
+        Rule("", "pods", ("list",), "which agent is on which node", system=True),
+        Rule("", "pods/proxy", ("get",), "what an agent remembers of its GPUs", system=True),
+    )
+
+
 def kubeconfigs(secrets: tuple[str, ...]) -> tuple[Rule, ...]:
     """Rules to read the Secrets with other clusters' kubeconfigs."""
     if not secrets:

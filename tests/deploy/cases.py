@@ -107,6 +107,29 @@ CASES: dict[str, Json] = {
         "cluster": "east",
         "agents": {"enabled": True, "runtimeClass": "", "tolerations": [{"key": "x", "operator": "Exists"}]},
     },
+    "agents that show telemetry": {
+        **REPO,
+        "cluster": "east",
+        "agents": {"enabled": True, "telemetry": {"enabled": True}},
+        "portal": {"enabled": True, "replicas": 1, "asksAgents": True},
+    },
+    "agents that name the pods of GPUs": {
+        **REPO,
+        "cluster": "east",
+        "git": {"secret": "fleet-git"},
+        "agents": {
+            "enabled": True,
+            "telemetry": {
+                "enabled": True,
+                "port": 9500,
+                "pods": True,
+                "from": [
+                    {"ipBlock": {"cidr": "10.0.0.1/32"}},
+                    {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}},
+                ],
+            },
+        },
+    },
     "keys and a forge": {
         **REPO,
         "cluster": "east",

@@ -79,6 +79,18 @@ def test_dashboards_are_config_maps_that_grafana_s_sidecar_finds(helm: Helm) -> 
     }
 
 
+def test_agents_that_show_telemetry_are_scraped_with_the_labels_of_pods(helm: Helm) -> None:
+    """H7: otherwise the agent's own pod would stand where the GPU's does."""
+    agents = {"cluster": "east", "agents": {"enabled": True, "telemetry": {"enabled": True}}}
+    found = _by_name(helm.template({**WATCHED, **agents}, *NEWEST))
+    (endpoint,) = found["PodMonitor", "egs-agents"]["spec"]["podMetricsEndpoints"]
+    pod = found["DaemonSet", "egs-agents"]["spec"]["template"]
+    assert endpoint["port"] == pod["spec"]["containers"][0]["ports"][0]["name"]
+    assert endpoint["honorLabels"] is True
+    picked = found["PodMonitor", "egs-agents"]["spec"]["selector"]["matchLabels"]
+    assert picked.items() <= pod["metadata"]["labels"].items()
+
+
 def test_a_cluster_that_knows_no_newer_budgets_gets_the_older(helm: Helm) -> None:
     """1.20 serves policy/v1beta1 alone."""
     old = Place(VERSION, budgets="policy/v1beta1")

@@ -155,9 +155,12 @@ def test_every_pod_is_confined(given: Json) -> None:
         if item["kind"] not in {"Deployment", "DaemonSet"}:
             continue
         pod = item["spec"]["template"]["spec"]
-        assert pod["securityContext"]["runAsNonRoot"]
+        of_kubelet = "--pod-resources" in pod["containers"][0]["args"]
+        assert pod["securityContext"]["runAsNonRoot"] is not of_kubelet
         assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
-        assert "hostPath" not in json.dumps(pod)
+        of_node = [v["hostPath"]["path"] for v in pod["volumes"] if "hostPath" in v]
+        assert of_node == ["/var/lib/kubelet/pod-resources"] * of_kubelet
+        assert all(m["readOnly"] for m in pod["containers"][0]["volumeMounts"] if m["name"] == "kubelet")
         assert not {"hostNetwork", "hostPID", "hostIPC"} & pod.keys()
         (container,) = pod["containers"]
         assert container["securityContext"] == {

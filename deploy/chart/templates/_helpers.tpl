@@ -154,7 +154,7 @@ subjects:
   resourceNames: [{{ .root.Release.Name }}-{{ .part }}]
 {{- end }}
 
-{{/* In comes what a part serves; out go names, Git and API servers. dict root part port (0: nothing comes in). */}}
+{{/* In comes what a part serves; out go names, Git and API servers. dict root part port (0: nothing comes in) from (peers; absent: all). */}}
 {{- define "egs.walls" -}}
 {{- if .root.Values.networkPolicies.enabled }}
 ---
@@ -171,6 +171,10 @@ spec:
   ingress:
     - ports:
         - {protocol: TCP, port: {{ .port }}}
+      {{- with .from }}
+      from:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
   {{- end }}
   egress:
     - ports:
@@ -320,7 +324,7 @@ spec:
 {{- $values := .root.Values }}
 {{- $folders := include "egs.folders" . | fromYaml }}
 serviceAccountName: {{ .root.Release.Name }}-{{ .part }}
-automountServiceAccountToken: {{ not (has .part (list "agents" "portal")) }}
+automountServiceAccountToken: {{ or (not (has .part (list "agents" "portal"))) (and (eq .part "portal") $values.portal.asksAgents) }}
 {{- with $values.image.pullSecrets }}
 imagePullSecrets:
   {{- range . }}
@@ -334,11 +338,14 @@ priorityClassName: {{ . }}
 nodeSelector:
   {{- toYaml . | nindent 2 }}
 {{- end }}
+{{- $user := ternary 0 10001 (default false .ofKubelet) }}
 securityContext:
-  runAsNonRoot: true
-  runAsUser: 10001
-  runAsGroup: 10001
+  runAsNonRoot: {{ not .ofKubelet }}
+  runAsUser: {{ $user }}
+  runAsGroup: {{ $user }}
+  {{- if not .ofKubelet }}
   fsGroup: 10001
+  {{- end }}
   seccompProfile:
     type: RuntimeDefault
 containers:
@@ -377,6 +384,11 @@ containers:
         mountPath: /etc/egs/{{ $name }}
         readOnly: true
       {{- end }}
+      {{- if .ofKubelet }}
+      - name: kubelet
+        mountPath: /var/lib/kubelet/pod-resources
+        readOnly: true
+      {{- end }}
     {{- with .ports }}
     ports:
       {{- toYaml . | nindent 6 }}
@@ -392,6 +404,11 @@ volumes:
   {{- range $name, $source := $folders }}
   - name: {{ $name }}
     {{- toYaml $source | nindent 4 }}
+  {{- end }}
+  {{- if .ofKubelet }}
+  - name: kubelet
+    hostPath:
+      path: /var/lib/kubelet/pod-resources
   {{- end }}
 {{- end }}
 
