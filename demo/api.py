@@ -18,6 +18,7 @@ from portal.compose import portal
 from portal.settings import PortalSettings
 from portal.vendor.key_models import document
 from reconciler.clock import Clock
+from reconciler.queries.running.reach import sources_of
 from reconciler.settings import Settings
 from reconciler.store.store_port import Person
 from schemas.documents.apikey import ApiKeySpec
@@ -50,7 +51,9 @@ def served(system: System, clock: Clock, port: int) -> Iterator[Served]:
     spec = ApiKeySpec(sha256="0" * 64, email=ADMIN.email, role="Owner", description="Of this demo.")
     system.push({key_path(NAME): document(NAME, spec, key)}, "A key for the demo's API", ADMIN, clock.now())
     with _listening(port) as listening:
-        made = portal(_settings(system), clock)
+        settings = _settings(system)
+        sources = sources_of(settings.base, system.readers, None, system.clusters.get)
+        made = portal(settings, clock, sources=sources)
         made.start()
         server = uvicorn.Server(uvicorn.Config(made.app, lifespan="off", log_config=None, access_log=False))
         thread = Thread(target=server.run, args=([listening],), daemon=True)

@@ -18,7 +18,7 @@ from rich.panel import Panel
 from rich.table import Table
 
 from demo.api import Served, served
-from demo.story import start_jobs
+from demo.story import LIVE
 from demo.system import System
 from reconciler.clock import Clock, ScaledClock, SystemClock
 from reconciler.cycle import Cycle
@@ -32,6 +32,8 @@ from schemas.status.gpr_status import HOLDING, WAITING, GPRStatus
 
 EVENTS_SHOWN = 12
 FRAME_S = 0.5
+CLUSTERS = ("east", "west")
+"""Of the example."""
 AGENTS_EVERY_S = 5.0
 """Real seconds between two rounds of the agents."""
 
@@ -91,14 +93,14 @@ def _until_signal(stop: Signal) -> Iterator[None]:
 
 def _watch_nodes(system: System, clock: Clock, stop: Signal) -> None:
     """Submits the example's workloads once its clusters run, then runs the agents."""
-    submitted = False
-    while not stop.wait(AGENTS_EVERY_S if submitted else FRAME_S):
-        if not system.clusters:
+    todo = deque(LIVE)
+    while not stop.wait(AGENTS_EVERY_S if not todo else FRAME_S):
+        if len(system.clusters) < len(CLUSTERS):
             continue
         try:
-            if not submitted:
-                start_jobs(system, clock.now())
-                submitted = True
+            while todo:
+                todo[0](system, clock.now())
+                todo.popleft()
             system.watch_nodes(clock.now())
         except EgsError:
             continue  # remote or cluster did not answer: the next round tries again

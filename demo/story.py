@@ -144,6 +144,28 @@ def start_jobs(system: System, now: datetime) -> None:
     )
 
 
+def serve_chat(system: System, now: datetime) -> None:
+    """Inference on half of a node; the other half is held and idle."""
+    system.clusters["east"].submit(Job(namespace="nlp-eval", name="chat", gpus=4), now)
+
+
+def train_policy(system: System, now: datetime) -> None:
+    job = Job(namespace="robotics", name="policy", gpus=8, duration=timedelta(days=1))
+    system.clusters["west"].submit(job, now)
+
+
+def trouble(system: System, now: datetime) -> None:
+    """Heat below the limit at which a node is taken out, which only slows a GPU down, and errors of an application."""
+    hour = timedelta(hours=1)
+    for node in ("h100-2", "h100-5"):
+        hot = GpuFails(node=node, gpu=6, at=now + hour / 4, until=now + hour, temp_c=85)
+        wrong = GpuFails(node=node, gpu=1, at=now + hour / 2, until=now + hour, xid=31)
+        system.clusters["east"].inject(hot, wrong)
+
+
+LIVE: tuple[Act, ...] = (start_jobs, serve_chat, train_policy, trouble)
+"""What happens in the live demo by itself, as soon as its clusters run; each is tried until it succeeds."""
+
 STORY = (
     Step(1, "Three teams' workloads are submitted; they wait for GPUs", start_jobs),
     Step(

@@ -64,6 +64,7 @@ class System:
     _stores: list[GitStore] = field(default_factory=list)
     _people: GitStore | None = None
     _agent_store: GitStore | None = None
+    _readers: GitStore | None = None
 
     @property
     def repository(self) -> Path:
@@ -76,6 +77,13 @@ class System:
         if self._people is None:
             self._people = GitStore(str(self.repository), self.root / "people.git")
         return self._people
+
+    @property
+    def readers(self) -> GitStore:
+        """The clone in which the API looks for agents' reports."""
+        if self._readers is None:
+            self._readers = GitStore(str(self.repository), self.root / "readers.git")
+        return self._readers
 
     def create(self, now: datetime) -> None:
         """Make a repository with the example on main."""
@@ -160,6 +168,6 @@ class System:
 
     def close(self) -> None:
         """End helper processes."""
-        for store in (*self._stores, self._people, self._agent_store):
+        for store in (*self._stores, self._people, self._agent_store, self._readers):
             if store is not None:
                 store.close()

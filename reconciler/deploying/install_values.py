@@ -227,6 +227,9 @@ class Portal(Pods):
         "", description="Secret with a key `secrets`: webhook secrets, one per line; empty: disabled."
     )
     poll: Seconds = Field(5, description="Seconds between two polls of the repository.")
+    metrics_files: Secret = Field(
+        "", description="Secret with the files that spec.metrics of clusters names; empty: none."
+    )
     asks_agents: bool = Field(
         False, description="It may ask this cluster's agents for telemetry, through the API server."
     )

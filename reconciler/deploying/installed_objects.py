@@ -169,6 +169,9 @@ def _portal(values: Values, place: Place) -> Iterator[Json]:
     if given.kubeconfigs:
         mounts["kubeconfigs"] = given.kubeconfigs
         args += ["--kubeconfigs", f"{SECRETS}/kubeconfigs"]
+    if given.metrics_files:
+        mounts["metrics"] = given.metrics_files
+        args += ["--metrics-files", f"{SECRETS}/metrics"]
     if given.provider.secret:
         mounts["provider"] = given.provider.secret
     run = Program(

@@ -111,7 +111,7 @@ CASES: dict[str, Json] = {
         **REPO,
         "cluster": "east",
         "agents": {"enabled": True, "telemetry": {"enabled": True}},
-        "portal": {"enabled": True, "replicas": 1, "asksAgents": True},
+        "portal": {"enabled": True, "replicas": 1, "asksAgents": True, "metricsFiles": "prometheus"},
     },
     "agents that name the pods of GPUs": {
         **REPO,

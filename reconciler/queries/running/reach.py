@@ -18,7 +18,7 @@ from reconciler.queries.running.sight import Sources
 from reconciler.settings import Settings
 from reconciler.store.store_port import Store
 from reconciler.telemetry.fleet_telemetry import FleetTelemetry
-from reconciler.telemetry.open_telemetry import TelemetryOptions, open_telemetry
+from reconciler.telemetry.open_telemetry import Simulated, TelemetryOptions, open_telemetry
 from reconciler.trust.machines import machines_of
 from schemas.documents.cluster import ClusterSpec
 from schemas.errors import Fault
@@ -26,24 +26,28 @@ from schemas.errors import Fault
 Observe = Callable[[datetime], ClusterView]
 
 
-def sources_of(settings: Settings, store: Store, metrics_files: Path | None) -> Sources:
+def sources_of(
+    settings: Settings, store: Store, metrics_files: Path | None, simulated: Simulated = lambda _: None
+) -> Sources:
     """Pods by the process's kubeconfigs or by appliers' reports; devices by agents' reports.
 
-    `metrics_files`: the folder of credentials for Prometheus.
+    `metrics_files`: the folder of credentials for Prometheus. `simulated`: clusters that live in this process.
     """
     machines = machines_of(settings.trust)
     keys = Keys(settings.kubeconfigs, settings.namespace)
     branches = ReportBranches(store, machines)
-    opened = ways(DriverOptions(keys=keys), partial(_observer, store, branches))
-    options = TelemetryOptions(metrics_files, DriverOptions(keys=keys))
+    opened = ways(DriverOptions(keys=keys), partial(_observer, store, branches, simulated))
+    options = TelemetryOptions(metrics_files, DriverOptions(keys=keys), simulated)
     telemetry = FleetTelemetry(partial(open_telemetry, options=options))
     return Sources(telemetry, ClusterPods(opened), AgentDevices(store, machines), telemetry.follow)
 
 
-def _observer(store: Store, branches: ReportBranches, cluster: str, spec: ClusterSpec) -> Observe | None:
-    """A view of a cluster that this process does not reach itself."""
+def _observer(
+    store: Store, branches: ReportBranches, simulated: Simulated, cluster: str, spec: ClusterSpec
+) -> Observe | None:
+    """A view of a cluster that this process does not reach by credentials."""
     if spec.driver == "embedded":
-        return _simulated(cluster)
+        return _simulated(cluster, simulated)
     if spec.access is None or not spec.access.pull:
         return None
     reported = PullCluster(cluster, spec, partial(branches.read, cluster, spec))
@@ -55,10 +59,13 @@ def _observer(store: Store, branches: ReportBranches, cluster: str, spec: Cluste
     return observe
 
 
-def _simulated(cluster: str) -> Observe:
+def _simulated(cluster: str, simulated: Simulated) -> Observe:
     """A simulation lives in its controller's process."""
 
-    def observe(_now: datetime) -> ClusterView:
+    def observe(now: datetime) -> ClusterView:
+        found = simulated(cluster)
+        if found is not None:
+            return found.observe(now)
         text = f"cluster {cluster} is simulated, and its pods are known only to its controller"
         raise Fault(text, "ClusterUnreachable")
 
