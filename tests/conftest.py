@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
+from contextlib import nullcontext
 
 import pytest
 
 from tests.support import profile
 from tests.support.budget import Budget
 from tests.support.kube import NEW, ON_NEW, ON_OLD, WHY_NEW, Plane, control_plane
+from tests.support.short_way import goes_short, short_way
 
 profile.load()
 
@@ -24,6 +27,12 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Budget())
 
 
+def pytest_collection_finish() -> None:
+    """Ten thousand collected tests live to the end: the garbage collector need not visit them again and again."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """All tests of one control plane in one process (`--dist loadgroup`): the others start none."""
@@ -33,6 +42,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(ON_OLD)
         if "new_plane" in names:
             item.add_marker(ON_NEW)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _short_way(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Repositories on this machine without a process for each fetch and push, where that is not the point."""
+    with short_way() if goes_short(request.path) else nullcontext():
+        yield
 
 
 @pytest.fixture(scope="session")

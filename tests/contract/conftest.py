@@ -18,6 +18,7 @@ from reconciler.store.store_port import Sign, Store
 from tests.reconciler.clusters.rig import FIRST, NOW, RIGS, Rig, open_rig
 from tests.support import repos, servers
 from tests.support.memory_remote import MemoryRemote
+from tests.support.short_way import short_way
 
 
 class Opens(Protocol):
@@ -36,7 +37,7 @@ class World:
     go_down: Callable[[], None]
 
 
-@pytest.fixture(params=["memory", "file", "http", "ssh"])
+@pytest.fixture(params=["memory", "file", "http", "ssh", "the short way"])
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     with ExitStack() as stack:
         if request.param == "memory":
@@ -47,6 +48,8 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
         if request.param == "http":
             url = stack.enter_context(repos.serve(repo.parent)) + "/repo.git"
         credentials = None
+        if request.param == "the short way":
+            stack.enter_context(short_way())
         if request.param == "ssh":
             server: servers.Sshd = request.getfixturevalue("sshd")
             url, credentials = (

@@ -196,8 +196,7 @@ class Site:
 
     def main(self, path: str) -> str | None:
         """A file of main as it is at the remote."""
-        shown = repos.git(self.repo, "ls-tree", "--name-only", "main", path)
-        return repos.git(self.repo, "show", f"main:{path}") if shown else None
+        return repos.file(self.repo, f"main:{path}")
 
     def log(self, branch: str = "main") -> list[str]:
         """`author|committer|subject` of the branch's commits, newest first."""

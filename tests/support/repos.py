@@ -6,13 +6,17 @@
 
 from __future__ import annotations
 
+import atexit
 import base64
 import contextlib
 import os
+import shutil
 import ssl
 import subprocess
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -38,12 +42,33 @@ def git(repo: Path, *args: str, given: bytes = b"") -> str:
 
 def bare(path: Path, files: Mapping[str, FileText] | None = None, branch: str = "main") -> Path:
     """A bare repository whose branch holds the files (none: no branch yet); re-rooting is allowed."""
-    path.mkdir(parents=True)
-    git(path, "init", "--quiet", "--bare", f"--initial-branch={branch}")
-    git(path, "config", "http.receivepack", "true")
-    if files is not None:
-        commit(path, files, branch)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    made = _made(branch, None if files is None else tuple(sorted(files.items())))
+    shutil.copytree(made, path, copy_function=shutil.copyfile)
     return path
+
+
+@cache
+def _made(branch: str, files: tuple[tuple[str, FileText], ...] | None) -> Path:
+    """The repository that `bare` copies: several processes make one, and many tests begin with the same."""
+    path = Path(tempfile.mkdtemp(dir=_originals())) / "repo.git"
+    if files is None:
+        path.mkdir()
+        git(path, "init", "--quiet", "--bare", "--template=", f"--initial-branch={branch}")
+        git(path, "config", "http.receivepack", "true")
+        (path / "hooks").mkdir()
+        (path / "info").mkdir()
+    else:
+        commit(bare(path, None, branch), dict(files), branch)
+    return path
+
+
+@cache
+def _originals() -> Path:
+    """A folder of this process."""
+    folder = tempfile.mkdtemp(prefix="egs-repos-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
 
 
 def commit(
@@ -54,27 +79,20 @@ def commit(
     author: str = "Ada <ada@example.com>",
 ) -> str:
     """Put files (None: delete) on top of a branch as one commit, and give its id."""
-    has_tip = git(repo, "for-each-ref", f"refs/heads/{branch}") != ""
-    stream = bytearray(f"commit refs/heads/{branch}\ncommitter {author} 1767225600 +0000\n".encode())
+    ref = f"refs/heads/{branch}"
+    stream = bytearray(f"commit {ref}\nmark :1\ncommitter {author} 1767225600 +0000\n".encode())
     stream += _data(message.encode())
-    if has_tip:
-        stream += f"from refs/heads/{branch}^0\n".encode()
+    if (repo / ref).is_file() or git(repo, "for-each-ref", ref):  # a packed one is no file
+        stream += f"from {ref}^0\n".encode()
     for path, text in files.items():
         if text is None:
             stream += b"D " + path.encode("utf-8", "surrogateescape") + b"\n"
         else:
             content = text.encode() if isinstance(text, str) else text
             stream += b"M 100644 inline " + path.encode("utf-8", "surrogateescape") + b"\n" + _data(content)
-    git(
-        repo,
-        "-c",
-        "fastimport.unpackLimit=0",
-        "fast-import",
-        "--quiet",
-        "--done",
-        given=bytes(stream) + b"done\n",
-    )
-    return tip(repo, branch)
+    stream += b"get-mark :1\ndone\n"
+    options = ("-c", "fastimport.unpackLimit=0")
+    return git(repo, *options, "fast-import", "--quiet", "--done", given=bytes(stream))
 
 
 def _data(content: bytes) -> bytes:
@@ -83,7 +101,18 @@ def _data(content: bytes) -> bytes:
 
 def tip(repo: Path, branch: str = "main") -> str:
     """The id that a branch stands at."""
-    return git(repo, "rev-parse", f"refs/heads/{branch}")
+    loose = repo / "refs" / "heads" / branch
+    return loose.read_text().strip() if loose.is_file() else git(repo, "rev-parse", f"refs/heads/{branch}")
+
+
+def file(repo: Path, name: str) -> str | None:
+    """The text of a file by a name such as `main:project.yaml`; None: there is none."""
+    asked = ["git", "cat-file", "--batch"]
+    done = subprocess.run(
+        asked, cwd=repo, env=ENVIRONMENT, input=f"{name}\n".encode(), capture_output=True, check=True
+    )
+    head, _, content = done.stdout.partition(b"\n")
+    return None if head.endswith(b" missing") else content.decode("utf-8", "surrogateescape").rstrip("\n")
 
 
 def write_object(repo: Path, kind: str, data: bytes) -> str:

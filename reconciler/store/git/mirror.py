@@ -160,7 +160,8 @@ class Mirror:
             old.run(["fetch", "--quiet", "--no-tags", str(self.path), f"+{ref}:{ref}"], self._local_s)
 
     def _open(self, address: Address) -> dict[str, str]:
-        if not (self.path / "HEAD").exists():
+        is_new = not (self.path / "HEAD").exists()
+        if is_new:
             self._local("init", "--quiet", "--bare", "--template=")
         config = self.path / "config"
         if config.exists() and not config.read_bytes().endswith(b"\n"):
@@ -172,6 +173,8 @@ class Mirror:
             except (AssertionError, OSError, ValueError, ConfigError, python.GitError) as error:
                 # GitPython has no single error for a damaged file; all of these have been seen.
                 raise Fault(f"unreadable: {type(error).__name__} {error}", "CorruptObjects") from error
+        if is_new and not refs:
+            return refs
         question = "".join(f"{oid}\n" for oid in refs.values()).encode()
         if b" missing\n" in self._local("cat-file", "--batch-check", given=question):
             raise Fault("a branch's commit is missing", "CorruptObjects")
