@@ -15,7 +15,7 @@ import httpx
 
 from egs.connection import Connection
 from egs.steps import Alone, Answer, Feed, Give, NextChunk, Open, Outgoing, Pause, Script, Send, Unreached
-from egs.transport import HEADERS, built, read, unreached
+from egs.transport import HEADERS, built, read, trusted, unreached
 
 T = TypeVar("T")
 
@@ -25,7 +25,7 @@ class _Pool:
     """What a connection keeps for one event loop."""
 
     loop: ref[asyncio.AbstractEventLoop]
-    client: httpx.AsyncClient = field(default_factory=lambda: httpx.AsyncClient(headers=HEADERS))
+    client: httpx.AsyncClient
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -128,9 +128,13 @@ async def _answer(connection: Connection, outgoing: Outgoing) -> Answer:
     return read(response, response.text)
 
 
+def _pool_of(connection: Connection, loop: asyncio.AbstractEventLoop) -> _Pool:
+    return _Pool(ref(loop), httpx.AsyncClient(headers=HEADERS, verify=trusted(connection)))
+
+
 def _pool(connection: Connection) -> _Pool:
     loop = asyncio.get_running_loop()
-    pool: _Pool = connection.pool(id(loop), lambda: _Pool(ref(loop)))
+    pool: _Pool = connection.pool(id(loop), lambda: _pool_of(connection, loop))
     if pool.loop() is not loop:
         # An earlier, closed loop had the same id: its sockets are gone.
         connection.forget(id(loop))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Literal, get_type_hints
 
 import typer
@@ -56,10 +57,15 @@ def group(app: typer.Typer, name: str, short: str, about: str) -> typer.Typer:
 
 def declare(app: typer.Typer, name: str, short: str, function: Callable[..., None], place: Place) -> None:
     """Add `function(backend, …)` as a command; its other parameters become options and arguments."""
+    add(app, (name, short, function.__doc__ or ""), function, _typed(function), place)
+
+
+@cache
+def _typed(function: Callable[..., None]) -> tuple[inspect.Parameter, ...]:
+    """Its parameters after the backend, with their annotations evaluated."""
     hints = get_type_hints(function, include_extras=True)
     _backend, *own = inspect.signature(function).parameters.values()
-    typed = [one.replace(annotation=hints[one.name]) for one in own]
-    add(app, (name, short, function.__doc__ or ""), function, typed, place)
+    return tuple(one.replace(annotation=hints[one.name]) for one in own)
 
 
 def add(

@@ -8,9 +8,9 @@ import subprocess
 from pathlib import Path
 
 from reconciler.model.evidence import GIT
-from reconciler.store.git.git_process import configured
+from reconciler.store.git.git_process import configuration
 from reconciler.store.store_port import Sign
-from reconciler.trust.personal_signatures import configured_key, sign_as_person
+from reconciler.trust.personal_signatures import key_in, sign_as_person
 from schemas.errors import UserError
 
 _PATIENCE_S = 120.0  # time to type a passphrase, or to find and touch a token
@@ -18,21 +18,22 @@ _PATIENCE_S = 120.0  # time to type a passphrase, or to find and touch a token
 
 def person_signs(folder: Path) -> Sign | None:
     """How git would sign a commit in that folder; None: no key is configured."""
-    key = configured_key(folder)
+    configured = configuration(folder)
+    key = key_in(configured, folder)
     if key is not None:
         return lambda payload: sign_as_person(key, GIT, payload)
-    if (configured("gpg.format", folder) or "openpgp") != "openpgp":
+    if (configured.get("gpg.format") or "openpgp") != "openpgp":
         return None
-    name = configured("user.signingkey", folder)
-    if not name and configured("commit.gpgsign", folder) == "true":
-        name = configured("user.email", folder)
-    program = configured("gpg.program", folder) or "gpg"
+    name = configured.get("user.signingkey", "")
+    if not name and configured.get("commit.gpgsign") == "true":
+        name = configured.get("user.email", "")
+    program = configured.get("gpg.program") or "gpg"
     return (lambda payload: _gpg(program, name, payload)) if name else None
 
 
 def must_sign(folder: Path) -> bool:
     """True if git is configured to always sign commits."""
-    return configured("commit.gpgsign", folder) == "true"
+    return configuration(folder).get("commit.gpgsign") == "true"
 
 
 def _gpg(program: str, key: str, payload: bytes) -> str:

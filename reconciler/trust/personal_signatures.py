@@ -10,9 +10,10 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
-from reconciler.store.git.git_process import configured
+from reconciler.store.git.git_process import configuration
 from reconciler.trust.sshsig import canonical_key, parse
 from schemas.errors import UserError
 
@@ -63,9 +64,14 @@ def _run(command: list[str], key: PersonKey) -> None:
 
 def configured_key(folder: Path) -> PersonKey | None:
     """The SSH key that Git in that folder is configured to sign with; None: none, or not an SSH key."""
-    if configured("gpg.format", folder) != "ssh":
+    return key_in(configuration(folder), folder)
+
+
+def key_in(configured: Mapping[str, str], folder: Path) -> PersonKey | None:
+    """The same, of a configuration that was read."""
+    if configured.get("gpg.format") != "ssh":
         return None
-    named = configured("user.signingkey", folder)
+    named = configured.get("user.signingkey", "")
     public = canonical_key(named.removeprefix("key::"))
     if public is not None:
         return public

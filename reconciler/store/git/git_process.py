@@ -104,10 +104,11 @@ def as_person(args: Sequence[str], folder: Path) -> Completed:
     return Completed(done.returncode, done.stdout, _shown(done.stderr, ()))
 
 
-def configured(name: str, folder: Path) -> str:
-    """Git's configuration value in that folder, user configuration included; empty: not set."""
-    done = as_person(["config", "--get", name], folder)
-    return done.output.decode("utf-8", "replace").strip() if done.code == 0 else ""
+def configuration(folder: Path) -> Mapping[str, str]:
+    """Git's configuration in that folder, user configuration included, by names such as `user.signingkey`."""
+    done = as_person(["config", "--null", "--list"], folder)
+    lines = done.output.decode("utf-8", "replace").split("\0")
+    return {name: value.strip() for name, _, value in (line.partition("\n") for line in lines)}
 
 
 class Git:
