@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterator
 from contextlib import nullcontext
 
@@ -10,6 +11,7 @@ import pytest
 
 from tests.support import profile
 from tests.support.budget import Budget
+from tests.support.in_memory import memory_folder
 from tests.support.kube import NEW, ON_NEW, ON_OLD, WHY_NEW, Plane, control_plane
 from tests.support.short_way import goes_short, short_way
 
@@ -22,7 +24,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The budget is kept where all reports arrive: in the process that was started, not in its workers."""
+    """The budget is kept where all reports arrive: in the process that was started, not in its workers.
+
+    The files of tests are in memory where there is room.
+    """
+    folder = memory_folder()
+    if folder is not None:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(folder))
     if config.getoption("--budget") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Budget())
 
@@ -35,13 +43,25 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests of one control plane in one process (`--dist loadgroup`): the others start none."""
+    """All tests of one control plane, or of one module's fixture, in one process: the others make none.
+
+    `--dist loadgroup` does so by these marks.
+    """
     for item in items:
+        if _shares(item) and item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
         names = getattr(item, "fixturenames", ())
         if "plane" in names:
             item.add_marker(ON_OLD)
         if "new_plane" in names:
             item.add_marker(ON_NEW)
+
+
+def _shares(item: pytest.Item) -> bool:
+    """True if it uses a fixture of its module that is made once for all of the module's tests."""
+    assert isinstance(item, pytest.Function)
+    known = item._fixtureinfo.name2fixturedefs.values()
+    return any(found[-1].scope == "module" and found[-1].baseid for found in known)
 
 
 @pytest.fixture(scope="module", autouse=True)

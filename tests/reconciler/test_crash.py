@@ -38,9 +38,9 @@ MINUTE = timedelta(minutes=1)
 def some_kills(number: int, kind: str) -> Iterator[str]:
     """Each push, and as many of the other writes as there is time for."""
     ways = (
-        {"before": 4, "after": 4, "lands 1": 16, "lands 2": 16}
+        {"before": 8, "after": 8, "lands 1": 32, "lands 2": 32}
         if kind == "push"
-        else {"before": 12, "after": 12}
+        else {"before": 24, "after": 24}
     )
     yield from (way for way, one_in in ways.items() if drawn(f"{number} {kind} {way}", one_in))
 

@@ -26,6 +26,7 @@ import pytest
 from reconciler.clusters.kubernetes.api.api_client import Api, Json, Rate, Rejected
 from reconciler.clusters.kubernetes.api.connection import from_text
 from tests.support import profile
+from tests.support.in_memory import memory_folder
 
 T = TypeVar("T")
 
@@ -136,10 +137,16 @@ def control_plane(variable: str = "EGS_TEST_KUBE", why: str = WHY) -> Iterator[P
         return
     if not script:
         pytest.skip(why)
-    with tempfile.TemporaryDirectory(prefix="egs-kube-", ignore_cleanup_errors=True) as folder:
+    place = memory_folder()
+    with tempfile.TemporaryDirectory(prefix="egs-kube-", dir=place, ignore_cleanup_errors=True) as folder:
         try:
             done = subprocess.run(
-                [script, "up", folder], stdout=subprocess.PIPE, timeout=UP_S, check=True, text=True
+                [script, "up", folder],
+                stdout=subprocess.PIPE,
+                timeout=UP_S,
+                check=True,
+                text=True,
+                env={"GOGC": "400", **os.environ},  # memory is cheaper than a third of the API server's time
             )
             plane = Plane(Path(done.stdout.strip().splitlines()[-1]))
             eventually(lambda: plane.api.find("/api/v1/namespaces/default"), "the namespace default")

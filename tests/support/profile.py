@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 
-SHARES = {"quick": 0.05, "change": 0.25, "main": 1.0, "night": 10.0}
+SHARES = {"quick": 0.05, "change": 0.1, "main": 1.0, "night": 10.0}
 """Examples of a property in each profile, as a share of what its test names."""
 FEWEST = 4
 """A property with fewer examples than this says nothing; one that names fewer has its own reason."""

@@ -87,6 +87,7 @@ def sshd(folder: Path) -> Iterator[Sshd]:
         f"ListenAddress 127.0.0.1:{port}\nHostKey {host}\nAuthorizedKeysFile {allowed}\nPidFile none\n"
         "UsePAM no\nStrictModes no\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nUseDNS no\n"
         "PermitRootLogin prohibit-password\nMaxStartups 100\nAllowAgentForwarding no\nPermitUserRC no\n"
+        "KexAlgorithms curve25519-sha256\n"  # the default takes a tenth of a second
         "AcceptEnv GIT_PROTOCOL\n"  # as git's manual says, for its protocol 2
     )
     known = folder / "known_hosts"

@@ -44,7 +44,7 @@ def stories() -> list[Any]:
     found = []
     for about, told in test_stories.TOLD.items():
         for story in told:
-            chosen = about == "clusters" or story["story"].startswith(ALWAYS) or drawn(story["story"], 6)
+            chosen = about == "clusters" or story["story"].startswith(ALWAYS) or drawn(story["story"], 12)
             if chosen and story["story"] not in OTHERWISE:
                 found.append(pytest.param(story, id=story["story"]))
     return found
