@@ -12,17 +12,23 @@ from reconciler.clusters.kubernetes.api.api_features import discover
 from reconciler.clusters.kubernetes.names import SLICE
 from schemas.status.gpr_status import Phase
 from tests.e2e.fleet import fleet
-from tests.support.kube import control_plane
+from tests.support.kube import ON_NEW, ON_OLD, control_plane
 from tests.support.world import cluster, project, slice_
 
 EAST, WEST = ("e1", "e2", "e3"), ("w1",)
 
 
-@pytest.fixture(scope="module", params=["EGS_TEST_KUBE", "EGS_TEST_KUBE_NEW"], ids=["old", "new"])
+@pytest.fixture(
+    params=[
+        pytest.param(("kube", "EGS_TEST_KUBE"), id="old", marks=ON_OLD),
+        pytest.param(("new_kube", "EGS_TEST_KUBE_NEW"), id="new", marks=ON_NEW),
+    ]
+)
 def planes(request):
     """Two control planes of one version: an old one, or one whose API server places pods by policies."""
-    with control_plane(request.param) as east, control_plane(request.param) as west:
-        yield {"east": east, "west": west}
+    shared, variable = request.param
+    with control_plane(variable) as west:
+        yield {"east": request.getfixturevalue(shared), "west": west}
 
 
 @pytest.fixture
