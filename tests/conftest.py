@@ -48,13 +48,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     `--dist loadgroup` does so by these marks.
     """
     for item in items:
-        if _shares(item) and item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
         names = getattr(item, "fixturenames", ())
         if "plane" in names:
             item.add_marker(ON_OLD)
         if "new_plane" in names:
             item.add_marker(ON_NEW)
+        if _shares(item) and item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 def _shares(item: pytest.Item) -> bool:

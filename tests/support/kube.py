@@ -97,6 +97,7 @@ EVERYWHERE = [
     f"{_ADMISSION}/validatingadmissionpolicybindings",
     f"{_ADMISSION}/validatingadmissionpolicies",
     "/api/v1/nodes",
+    "/apis/storage.k8s.io/v1/storageclasses",
     "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
 ]
 """Collections outside of namespaces, what judges others first."""
