@@ -1,6 +1,6 @@
 """Workloads: pods that belong together, with the request that they run on and the model that they run. Pure.
 
-Held by tests/reconciler/workloads/test_workload.py.
+Held by tests/reconciler/workloads/test_owners.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Reads pods, their owners and warnings about them from API objects. Pure.
 
-Held by tests/reconciler/clusters/kubernetes/test_pod_objects.py, on objects as clusters give them.
+Held by tests/reconciler/clusters/kubernetes/test_pods_read.py, on objects as clusters give them.
 """
 
 from __future__ import annotations
