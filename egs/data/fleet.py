@@ -58,14 +58,19 @@ class Inventory(Record):
     available_gpus: int = wire("availableGPUs", default=0)
     gpu_temp_threshold: float | None = None
     gpu_power_threshold: float | None = None
-    """As `cloud_provider`, `region`, `cloud` and `gpu_slicing_profile`: documented, and always empty."""
+    """W at which a GPU's power counts as high."""
     cloud_provider: str = ""
+    """As `region`, `cloud` and `gpu_slicing_profile`: documented, and always empty."""
     region: str = ""
     node_health: str = ""
     gpu_node_status: str = ""
     cloud: str = ""
     allocation: Items[Allocation] = wire(default=(), read=each(Allocation))
     gpu_slicing_profile: Items[GpuSlicingProfile] = wire(default=(), read=each(GpuSlicingProfile))
+    devices: tuple[Mapping[str, Any], ...] = wire("devices", default=(), read=tuple, repr=False)
+    """Its GPUs as its agent reported them last: serial, product, memory, driver, MIG, links, health."""
+    network: Mapping[str, str] | None = wire("network", default=None, repr=False)
+    """What the node shows of its network: NICs, RDMA devices and subnet, fabric, island."""
 
     availableGPUs = same_as("available_gpus")
 

@@ -24,11 +24,20 @@ class Gpu(Record):
     product: str | None = None
     memory_mib: int | None = None
     serial: str | None = None
+    board_part: str | None = None
+    vbios: str | None = None
     driver: str | None = None
-    mig: Any = None
+    mig_enabled: bool | None = None
+    mig_devices: int | None = None
+    links: int | None = None
+    links_up: int | None = None
     healthy: bool | None = None
     """The agent's verdict; None: no agent reports it."""
     reasons: tuple[str, ...] = wire("reasons", default=(), read=tuple)
+    watched: tuple[str, ...] = wire("watched", default=(), read=tuple)
+    """What is noticed but takes no GPU out of service."""
+    action: str | None = None
+    """What to do about it: watch, reset, reboot or replace."""
     slice: str | None = None
     request: str | None = None
     workloads: tuple[Mapping[str, Any], ...] = wire("workloads", default=(), read=tuple)

@@ -6,18 +6,19 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from portal.http.context import Asking, Envelope, Looking, ok
+from portal.http.context import Asking, Envelope, Looking, Of, ok
 from portal.identity.rights import seen_slice
 from portal.openapi.refusals import refusals
-from portal.views.inventories import Nodes, WorkspaceInventory, inventory, workspace_inventory
+from portal.views.inventories import Nodes, WorkspaceInventory, inventory, shown, workspace_inventory
 
 router = APIRouter(prefix="/inventory", tags=["Inventory"])
 
 
 @router.get("/list", responses=refusals(), summary="GPU nodes, one by one.")
-async def list_nodes(view: Looking, caller: Asking) -> Envelope[Nodes]:
-    """Nodes that the caller's workspaces may use (for an admin all); of others' leases only that the node is taken."""
-    return ok(inventory(view, caller))
+def list_nodes(view: Looking, caller: Asking, parts: Of) -> Envelope[Nodes]:
+    """Nodes that the caller's workspaces may use (for an admin all), with their devices and network; of others'
+    leases only that the node is taken."""
+    return ok(inventory(view, caller, shown(parts.sources, view, caller, parts.now())))
 
 
 @router.get("", responses=refusals(404, 422), summary="GPU nodes of a workspace, counted.")

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from datetime import timedelta
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Literal
 
 from pydantic import Field
@@ -16,17 +17,28 @@ from pydantic import Field
 from portal.http.context import Wire, optional
 from portal.identity.callers import Caller
 from portal.views.view import View
+from reconciler.clusters.pod_sources import Attributes
 from reconciler.model.facts import NodeKey
+from reconciler.queries.running.sight import Devices, Sources
 from reconciler.queries.tables import held_nodes
+from reconciler.workloads.gpu_rows import card
+from reconciler.workloads.thresholds import limits_of
 from scheduler.calendars.elastic import existing
 from scheduler.snapshot import Lease, Pool
 from schemas.documents.gpr import RequestSpec
 from schemas.documents.slice import SliceSpec
 from schemas.rules.limits import broken_there
-from schemas.status.gpr_status import NodeState
+from schemas.status.gpr_status import GpuReport, NodeState
 
 _LEAST = RequestSpec(slice="none", nodes=1, duration=timedelta(minutes=1), priority=1)
 """The smallest possible request: a pool that refuses it refuses every request of the workspace."""
+NETWORK = frozenset(
+    (
+        *("nics", "rdma", "rdmaCluster", "rdmaSubnet", "sriov", "secondaryNetwork", "fabricDomain"),
+        *("island", "block", "leaf", "accelerator", "zone"),
+    )
+)
+"""Attributes of nodes that tell about their network."""
 _BLOCKED = frozenset({NodeState.CORDONED, NodeState.OCCUPIED, NodeState.DIRTY, NodeState.UNFIT})
 
 
@@ -58,6 +70,24 @@ class SlicingProfile(Wire):
     gpus_per_node: int = Field(alias="gpusPerNode")
 
 
+class Device(Wire):
+    """One GPU of a node; null: not reported."""
+
+    index: int
+    uuid: str
+    product: str
+    memory_mib: int
+    healthy: bool
+    serial: str | None
+    board_part: str | None
+    vbios: str | None
+    driver: str | None
+    mig_enabled: bool | None
+    mig_devices: int | None
+    links: int | None
+    links_up: int | None
+
+
 class Inventory(Wire):
     """One GPU node."""
 
@@ -71,7 +101,7 @@ class Inventory(Wire):
     gpu_count: int
     available_gpus: int = Field(alias="availableGPUs", description="All GPUs of a free node, else 0.")
     gpu_temp_threshold: float | None = Field(description="°C at which a GPU is too hot.")
-    gpu_power_threshold: float | None = optional("Always null: power is not judged.")
+    gpu_power_threshold: float | None = optional("W at which a GPU's power counts as high; null: unknown.")
     cloud_provider: str = Field(default="", description="Always empty: no manifest names it.")
     region: str = Field(default="", description="Always empty: no manifest names it.")
     cloud: str = Field(default="", description="Always empty: no manifest names it.")
@@ -80,6 +110,14 @@ class Inventory(Wire):
     allocation: list[Allocation]
     gpu_slicing_profile: list[SlicingProfile] = Field(
         default_factory=list, description="Always empty: nodes are allocated whole."
+    )
+    devices: list[Device] = Field(
+        default_factory=list, description="Its GPUs as its agent reported them last, healthy ones too."
+    )
+    network: dict[str, str] = Field(
+        default_factory=dict,
+        description="What the node shows of its network: NICs, RDMA devices and subnet, fabric, island, block, leaf.",
+        examples=[{"fabricDomain": "7b4e.1", "nics": "NVIDIA/Mellanox", "rdma": "true", "rdma/hca": "8"}],
     )
 
 
@@ -127,22 +165,40 @@ def pools_for(view: View, caller: Caller) -> Iterator[Pool]:
             yield pool
 
 
-def inventory(view: View, caller: Caller) -> Nodes:
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What agents and clusters tell about nodes."""
+
+    devices: Devices = field(default_factory=dict)
+    attributes: Mapping[str, Attributes] = field(default_factory=dict)  # by cluster
+
+
+def shown(sources: Sources, view: View, caller: Caller, now: datetime) -> Shown:
+    """Asks agents' branches, and the clusters in which the caller has nodes; never in the event loop."""
+    clusters = sorted({pool.key[0] for pool in pools_for(view, caller)})
+    specs = {name: view.wanted.manifests.get(name, view.wanted.clusters[name]) for name in clusters}
+    attributes = {name: sources.pods.attributes(name, spec, now) for name, spec in specs.items()}
+    return Shown(sources.devices(view.wanted, now), attributes)
+
+
+def inventory(view: View, caller: Caller, told: Shown) -> Nodes:
     """Nodes by cluster, pool and name."""
     leases = view.once_planned(held_of)
     managed = [
-        _node(view, caller, (pool, name), leases.get((pool.key[0], name)))
+        _node(view, caller, (pool, name), leases.get((pool.key[0], name)), told)
         for pool in pools_for(view, caller)
         for name in existing(pool)
     ]
     return Nodes(managed_nodes=managed, unmanaged_nodes=list(_unmanaged(view)) if caller.sees is None else [])
 
 
-def _node(view: View, caller: Caller, node: tuple[Pool, str], lease: Lease | None) -> Inventory:
+def _node(view: View, caller: Caller, node: tuple[Pool, str], lease: Lease | None, told: Shown) -> Inventory:
     pool, name = node
     record = view.facts.nodes.get((pool.key[0], name))
     state = NodeState.READY if record is None else record.state
-    model = next((gpu.product for gpu in record.gpus), "") if record is not None else ""
+    devices = told.devices.get((pool.key[0], name)) or (() if record is None else record.gpus)
+    model = next((gpu.product for gpu in devices), "")
+    health = view.wanted.clusters[pool.key[0]].health
     is_free = lease is None and state in (NodeState.READY, NodeState.SUSPECT)
     return Inventory(
         gpu_node_name=name,
@@ -154,11 +210,24 @@ def _node(view: View, caller: Caller, node: tuple[Pool, str], lease: Lease | Non
         memory=pool.memory_per_gpu,
         gpu_count=pool.gpus_per_node,
         available_gpus=pool.gpus_per_node if is_free else 0,
-        gpu_temp_threshold=view.wanted.clusters[pool.key[0]].health.max_temperature,
+        gpu_temp_threshold=health.of_shape(pool.gpu_shape).max_temperature,
+        gpu_power_threshold=limits_of(pool.gpu_shape, health, {}).power_w,
         node_health=_health(state),
         gpu_node_status="NODE_AVAILABLE" if lease is None else "NODE_RESERVED",
         allocation=[] if lease is None else [_allocation(caller, lease, pool.gpus_per_node)],
+        devices=[_device(gpu) for gpu in devices],
+        network=_network(told.attributes.get(pool.key[0], {}).get(name, {})),
     )
+
+
+def _device(gpu: GpuReport) -> Device:
+    known = {"index": gpu.index, "uuid": gpu.uuid, "product": gpu.product, "memoryMib": gpu.memory_mib}
+    return Device.model_validate({**known, "healthy": gpu.healthy, **card(gpu)})
+
+
+def _network(attributes: Mapping[str, str]) -> dict[str, str]:
+    """Those about the network: by name, and devices that are counted as resources."""
+    return {name: value for name, value in attributes.items() if name in NETWORK or "/" in name}
 
 
 def _health(state: NodeState) -> Literal["Healthy", "Unhealthy", "Unschedulable"]:

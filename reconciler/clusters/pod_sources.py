@@ -1,4 +1,4 @@
-"""The pods of every cluster, each by its own way: the API server, what an applier reported, or the simulation.
+"""Pods and nodes of every cluster, each by its own way: the API server, an applier's report, or the simulation.
 
 Answers serve all callers for `SHARED`. A slow cluster is silent after `DEADLINE_S`; its answer serves the next look.
 """
@@ -6,12 +6,13 @@ Answers serve all callers for `SHARED`. A slow cluster is silent after `DEADLINE
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as TooSlow
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from threading import Lock
+from typing import Generic, TypeVar
 
 from reconciler.clock import monotonic_s
 from reconciler.model.cluster_port import ClusterView, WorkloadView
@@ -21,8 +22,16 @@ from schemas.errors import EgsError
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+Key = tuple[str, frozenset[str]]
+"""Cluster and namespaces."""
+
 SHARED = timedelta(seconds=15)
 """How long an answer serves other callers: the same as for values of GPUs."""
+SEEN_NODES = timedelta(minutes=5)
+"""The same for what nodes show of themselves: it hardly changes."""
+FORGOTTEN_S = 3600.0
+"""An answer that nobody has asked for again since then is dropped."""
 DEADLINE_S = 5.0
 """A slower cluster is silent: a page shows what there is instead of waiting."""
 AT_ONCE = 8
@@ -30,58 +39,93 @@ AT_ONCE = 8
 
 Read = Callable[[Collection[str], datetime], PodsSeen]
 """The pods of namespaces of one cluster; raises EgsError."""
-Open = Callable[[str, ClusterSpec], Read]
-"""A way into a cluster; raises EgsError if there is none."""
+Attributes = Mapping[str, Mapping[str, str]]
+"""What nodes show of themselves besides their GPUs: network, machine, MIG, driver; by node."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class Way:
+    """A way into a cluster. Both raise EgsError."""
+
+    pods: Read
+    nodes: Callable[[datetime], Attributes]
+
+
+Open = Callable[[str, ClusterSpec], Way]
+"""Opens the way into a cluster; raises EgsError if there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked(Generic[T]):
     """An answer on its way, or there."""
 
     at_s: float
-    answer: Future[PodsSeen]
+    answer: Future[T]
 
 
 class ClusterPods:
-    """Pods of clusters, from ways that `opened` gives. Safe for threads."""
+    """Pods and nodes of clusters, from ways that `opened` gives. Safe for threads."""
 
     def __init__(self, opened: Open, monotonic: Callable[[], float] = monotonic_s) -> None:
         self._open, self._monotonic, self._lock = opened, monotonic, Lock()
-        self._ways: dict[str, tuple[ClusterSpec, Read]] = {}
-        self._asked: dict[tuple[str, frozenset[str]], _Asked] = {}
+        self._ways: dict[str, tuple[ClusterSpec, Way]] = {}
+        self._pods: dict[tuple[str, frozenset[str]], _Asked[PodsSeen]] = {}
+        self._nodes: dict[tuple[str, frozenset[str]], _Asked[Attributes]] = {}
         self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="pods")
 
     def look(self, cluster: str, spec: ClusterSpec, namespaces: Collection[str], now: datetime) -> PodsSeen:
         """The pods of these namespaces, at most `SHARED` old; `silence` says why there are none."""
         if not namespaces:
             return PodsSeen()
-        key = (cluster, frozenset(namespaces))
-        with self._lock:
-            at_s = self._monotonic()
-            held = self._asked.get(key)
-            if held is None or (held.answer.done() and at_s - held.at_s >= SHARED.total_seconds()):
-                self._asked = {one: two for one, two in self._asked.items() if at_s - two.at_s < 3600}
-                held = _Asked(at_s, self._threads.submit(self._read, cluster, spec, key[1], now))
-                self._asked[key] = held
+        names = frozenset(namespaces)
+        held = self._held(self._pods, (cluster, names), SHARED, lambda: self._read(cluster, spec, names, now))
         try:
-            return held.answer.result(DEADLINE_S)
+            return held.result(DEADLINE_S)
         except TooSlow:
-            return PodsSeen(
-                silence=f"cluster {cluster} did not answer within {DEADLINE_S:g} s", knows_owners=False
-            )
+            text = f"cluster {cluster} did not answer within {DEADLINE_S:g} s"
+            return PodsSeen(silence=text, knows_owners=False)
+
+    def attributes(self, cluster: str, spec: ClusterSpec, now: datetime) -> Attributes:
+        """What the cluster's nodes show of themselves, at most `SEEN_NODES` old; nothing if it does not answer."""
+        key = (cluster, frozenset[str]())
+        held = self._held(self._nodes, key, SEEN_NODES, lambda: self._looked(cluster, spec, now))
+        try:
+            return held.result(DEADLINE_S)
+        except TooSlow:
+            return {}
 
     def close(self) -> None:
         """Ends the threads; an answer on its way is dropped."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
+    def _held(
+        self, known: dict[Key, _Asked[T]], key: Key, serves: timedelta, ask: Callable[[], T]
+    ) -> Future[T]:
+        """The answer that there is, or a new question; one under way is not asked again."""
+        with self._lock:
+            at_s = self._monotonic()
+            held = known.get(key)
+            if held is None or (held.answer.done() and at_s - held.at_s >= serves.total_seconds()):
+                for old in [one for one, asked in known.items() if at_s - asked.at_s >= FORGOTTEN_S]:
+                    del known[old]
+                held = known[key] = _Asked(at_s, self._threads.submit(ask))
+            return held.answer
+
     def _read(self, cluster: str, spec: ClusterSpec, namespaces: frozenset[str], now: datetime) -> PodsSeen:
         try:
-            return self._way(cluster, spec)(namespaces, now)
+            return self._way(cluster, spec).pods(namespaces, now)
         except EgsError as error:
             log.debug("pods not read cluster=%s reason=%s", cluster, error.reason)
             return PodsSeen(silence=str(error), knows_owners=False)
 
-    def _way(self, cluster: str, spec: ClusterSpec) -> Read:
+    def _looked(self, cluster: str, spec: ClusterSpec, now: datetime) -> Attributes:
+        try:
+            return self._way(cluster, spec).nodes(now)
+        except EgsError as error:
+            log.debug("nodes not read cluster=%s reason=%s", cluster, error.reason)
+            return {}
+
+    def _way(self, cluster: str, spec: ClusterSpec) -> Way:
         known = self._ways.get(cluster)
         if known is None or known[0] != spec:
             known = (spec, self._open(cluster, spec))
@@ -89,16 +133,8 @@ class ClusterPods:
         return known[1]
 
 
-class NoPods:
-    """Where nothing reaches clusters."""
-
-    def look(self, cluster: str, *_: object) -> PodsSeen:
-        """None, and why."""
-        return PodsSeen(silence=f"nothing here reaches the pods of cluster {cluster}", knows_owners=False)
-
-
-def of_view(cluster: str, observe: Callable[[datetime], ClusterView], *, are_jobs: bool) -> Read:
-    """Pods from a view of a cluster: names, nodes and phases. In a simulation each is a Job of its own."""
+def of_view(cluster: str, observe: Callable[[datetime], ClusterView], *, are_jobs: bool) -> Way:
+    """From views of a cluster: of pods names, nodes and phases. In a simulation each pod is a Job of its own."""
 
     def read(namespaces: Collection[str], now: datetime) -> PodsSeen:
         found = (_pod(cluster, one) for one in observe(now).workloads if one.namespace in namespaces)
@@ -106,7 +142,10 @@ def of_view(cluster: str, observe: Callable[[datetime], ClusterView], *, are_job
         owned = (replace(pod, owners=(OwnerRef("batch", "Job", pod.name, ""),)) for pod in pods)
         return PodsSeen(tuple(owned if are_jobs else pods), knows_owners=False)
 
-    return read
+    def nodes(now: datetime) -> Attributes:
+        return {name: node.attributes for name, node in observe(now).nodes.items()}
+
+    return Way(read, nodes)
 
 
 def _pod(cluster: str, one: WorkloadView) -> Pod:

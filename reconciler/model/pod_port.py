@@ -121,12 +121,17 @@ class PodsSeen:
 
 
 class PodSource(Protocol):
-    """Pods of clusters."""
+    """Pods and nodes of clusters."""
 
     def look(
         self, cluster: str, spec: ClusterSpec, namespaces: Collection[str], now: datetime, /
     ) -> PodsSeen:
         """The pods of these namespaces. Never raises."""
+
+    def attributes(
+        self, cluster: str, spec: ClusterSpec, now: datetime, /
+    ) -> Mapping[str, Mapping[str, str]]:
+        """What its nodes show of themselves besides their GPUs; nothing if it does not answer. Never raises."""
 
 
 def unread_owners(pods: Iterable[Pod], owners: Mapping[str, OwnerObject]) -> list[tuple[str, OwnerRef]]:

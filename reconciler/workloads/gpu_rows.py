@@ -179,11 +179,11 @@ def row(gpu: Gpu, now: datetime) -> Row:
         "gpuShape": gpu.shape or None,
         "product": _product(device, sample) or None,
         "memoryMib": None if device is None else device.memory_mib,
-        "serial": _of_device(device, "serial"),
-        "driver": _of_device(device, "driver"),
-        "mig": _of_device(device, "mig"),
+        **card(device),
         "healthy": None if device is None else device.healthy,
         "reasons": [] if device is None else list(device.reasons),
+        "watched": [] if device is None else list(device.watched),
+        "action": None if device is None or device.action is None else str(device.action),
         "slice": None if gpu.held is None else gpu.held.slice,
         "request": None if gpu.held is None else gpu.held.request,
         "workloads": [
@@ -228,8 +228,24 @@ def _number(value: float | None) -> float | int | None:
     return int(value) if value == int(value) else round(value, 2)
 
 
-def _of_device(device: GpuReport | None, name: str) -> Any:
-    return None if device is None else getattr(device, name, None)
+def card(device: GpuReport | None) -> Row:
+    """What the card is, as its agent reports it; null: not reported."""
+    if device is None:
+        return dict.fromkeys(CARD)
+    known = (
+        *(device.serial, device.board_part, device.vbios, device.driver),
+        *(
+            device.mig_enabled,
+            device.mig_devices,
+            device.links,
+            None if device.links is None else device.links_up,
+        ),
+    )
+    return dict(zip(CARD, known, strict=True))
+
+
+CARD = ("serial", "boardPart", "vbios", "driver", "migEnabled", "migDevices", "links", "linksUp")
+"""Fields of a card."""
 
 
 def matches(found: Row, text: str) -> bool:

@@ -76,10 +76,11 @@ class Limits:
 
 
 def limits_of(shape: str, health: Health | None, values: Mapping[Metric, float]) -> Limits:
-    """The limits of one GPU: its cluster's temperature, its board's power."""
+    """The limits of one GPU: its cluster's and its shape's temperatures, its board's power."""
+    own = None if health is None else health.of_shape(shape)
     return Limits(
-        temp_c=None if health is None else float(health.max_temperature),
-        memory_temp_c=MEMORY_MAX_C,
+        temp_c=None if own is None else float(own.max_temperature),
+        memory_temp_c=MEMORY_MAX_C if own is None else float(own.max_memory_temperature or MEMORY_MAX_C),
         power_w=_power(shape, values.get(Metric.POWER_LIMIT)),
     )
 

@@ -147,9 +147,20 @@ def _one(file: str, error: Any) -> Iterator[Finding]:
         message = f"{_dotted(path)} must be {types}, this is {_shown_at(path, error.instance)}"
         yield Finding(file, "WrongType", message, path, _advice(error))
     else:
-        sentence = _SENTENCES.get(error.validator, lambda _: "it is not allowed")(error.validator_value)
+        usual = _SENTENCES.get(error.validator, lambda _: "it is not allowed")
+        sentence = _unsupported(path, error.instance) or usual(error.validator_value)
         message = f"{_dotted(path)} is {_shown_at(path, error.instance)}: {sentence}"
         yield Finding(file, "BadValue", message, path, _advice(error))
+
+
+def _unsupported(path: Path, value: Any) -> str:
+    """Why something that people know from elsewhere is not here; empty: it is nothing of that kind."""
+    if path[-1:] == ("sharing",) and str(value).lower().startswith("vgpu"):
+        return (
+            "vGPU is not supported, because its driver tells guests neither the board's heat and power limits nor its "
+            "errors, by which health is judged"
+        )
+    return ""
 
 
 def _unknown(file: str, path: Path, fields: Mapping[str, Any]) -> Finding:

@@ -14,7 +14,7 @@ from egs.commands.running.gpu_kinds import ALERTS, GPUS
 NAMES = re.findall(
     r"\w+",
     """index gpuShape request slice utilisationPercent tempC powerW memoryUsedMib memoryMib closeness serial product
-    driver mig smClockMhz memoryTempC xid at stale idle""",
+    driver migEnabled migDevices links linksUp action smClockMhz memoryTempC xid at stale idle""",
 )
 BARE: dict[str, Any] = {
     **dict.fromkeys(("cluster", "node", "uuid"), "x"),
@@ -24,6 +24,7 @@ BARE: dict[str, Any] = {
     "workloads": [],
     "limits": {"tempC": None, "memoryTempC": None, "powerW": None},
     "reasons": [],
+    "watched": [],
     "slowedBy": [],
     "hot": False,
 }

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from schemas.status.gpr_status import GpuReport
 from tests.support.portal import Site
+from tests.support.world import cluster
 
 VALUES = ("utilisationPercent", "tempC", "powerW", "memoryUsedMib")
 
@@ -211,12 +213,63 @@ def test_devices_that_agents_report_are_shown_while_healthy(site: Site) -> None:
     (node,) = nodes_of(site, "vision/train")
     one = call(site, "metrics/gpus")["items"][0]
     report = GpuReport(
-        uuid=one["uuid"], index=one["index"], product="NVIDIA H100", memory_mib=81559, healthy=True
+        uuid=one["uuid"],
+        index=one["index"],
+        product="NVIDIA H100",
+        memory_mib=81559,
+        healthy=True,
+        serial="1650",
+        driver="575.57",
+        mig_enabled=False,
+        links=18,
+        links_up=18,
     )
     site.running.devices = {("east", node): (report,)}
     try:
         row = next(row for row in call(site, "metrics/gpus")["items"] if row["uuid"] == one["uuid"])
         assert (row["product"], row["memoryMib"], row["healthy"]) == ("NVIDIA H100", 81559, True)
+        assert (row["serial"], row["driver"], row["migEnabled"], row["linksUp"]) == (
+            "1650",
+            "575.57",
+            False,
+            18,
+        )
         assert all(row[name] == one[name] for name in VALUES)
     finally:
         site.running.devices = {}
+
+
+def test_the_inventory_has_every_device_and_the_network(site: Site) -> None:
+    """G1, G2: of healthy nodes too, and of nodes that others have."""
+    (node,) = nodes_of(site, "nlp/secret-model")
+    report = GpuReport(
+        uuid="GPU-1", index=0, product="NVIDIA H100", memory_mib=81559, healthy=True, serial="1650"
+    )
+    site.running.devices = {("east", node): (report,)}
+    try:
+        nodes = call(site, "inventory/list")["managedNodes"]
+        rows = {row["gpuNodeName"]: row for row in nodes if row["clusterName"] == "east"}
+        (device,) = rows[node]["devices"]
+        assert (device["serial"], device["memoryMib"], device["driver"]) == ("1650", 81559, None)
+        assert (rows[node]["gpuPowerThreshold"], rows[node]["gpuTempThreshold"]) == (609, 87)
+        assert rows[node]["allocation"][0]["gprName"] == ""
+    finally:
+        site.running.devices = {}
+
+
+def test_a_node_shows_its_network_where_it_tells(tmp_path: Path) -> None:
+    pool = {
+        "name": "h100",
+        "gpuShape": "H100-80GB",
+        "gpusPerNode": 8,
+        "memoryPerGpu": 80,
+        "nodes": 1,
+        "rdma": True,
+    }
+    made = Site(tmp_path, {"clusters/east.yaml": cluster("east", pools=[pool])})
+    try:
+        made.settle()
+        (row,) = [row for row in call(made, "inventory/list")["managedNodes"] if row["clusterName"] == "east"]
+        assert row["network"] == {"rdmaSubnet": "east-h100-rdma"}
+    finally:
+        made.close()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from reconciler.clusters.pod_sources import of_view
+from reconciler.clusters.pod_sources import Attributes, Way, of_view
 from reconciler.clusters.simulated.embedded import EmbeddedCluster
 from reconciler.clusters.simulated.simulated_world import Job
 from reconciler.model.facts import NodeKey
@@ -61,7 +61,13 @@ class SimulatedFleet:
     def look(self, cluster: str, _spec: ClusterSpec, namespaces: Collection[str], now: datetime) -> PodsSeen:
         if cluster in self.silent:
             return PodsSeen(silence=f"cluster {cluster} does not answer", knows_owners=False)
-        return of_view(cluster, self.cluster(cluster).observe, are_jobs=True)(namespaces, now)
+        return self._way(cluster).pods(namespaces, now)
+
+    def attributes(self, cluster: str, _spec: ClusterSpec, now: datetime) -> Attributes:
+        return {} if cluster in self.silent else self._way(cluster).nodes(now)
+
+    def _way(self, cluster: str) -> Way:
+        return of_view(cluster, self.cluster(cluster).observe, are_jobs=True)
 
 
 def _names(nodes: Collection[NodeKey]) -> list[str]:

@@ -31,9 +31,14 @@ def _memory(row: Row) -> str | None:
     return f"{used / 1024:.0f} GiB" if whole is None else f"{used / 1024:.0f} / {whole / 1024:.0f} GiB"
 
 
+def _mig(row: Row) -> str | None:
+    """Devices of a divided GPU; empty: it is whole, or nothing is known."""
+    return f"{row['migDevices'] or 0} devices" if row["migEnabled"] else None
+
+
 def _marks(row: Row) -> list[str]:
     """Words for what is not as it should be."""
-    found = [*row["reasons"], *row["slowedBy"]]
+    found = [*row["reasons"], *row["watched"], *row["slowedBy"]]
     return [*(["HOT"] if row["hot"] else []), *found, *(["stale"] if row["stale"] else [])]
 
 
@@ -57,7 +62,8 @@ GPUS = Kind(
         ("SERIAL", field("serial")),
         ("PRODUCT", field("product")),
         ("DRIVER", field("driver")),
-        ("MIG", field("mig")),
+        ("MIG", _mig),
+        ("LINKS", lambda row: None if row["links"] is None else f"{row['linksUp']} / {row['links']}"),
         ("CLOCK", lambda row: _of(row["smClockMhz"], None, "MHz")),
         ("MEMORY TEMP", lambda row: _of(row["memoryTempC"], None, "°C")),
         ("XID", lambda row: row["xid"] or None),

@@ -19,10 +19,9 @@ from reconciler.cli.answers.reachable_clusters import Reach, Ways
 from reconciler.cli.lists import check_known
 from reconciler.clusters.kubernetes.api.connection import Keys
 from reconciler.clusters.kubernetes.tenancy import member_tokens
-from reconciler.clusters.kubernetes.workloads.pod_reader import PodReader
 from reconciler.clusters.open_cluster import DriverOptions
-from reconciler.clusters.pod_sources import ClusterPods, Open, Read
-from reconciler.clusters.pod_ways import Observe, ways
+from reconciler.clusters.pod_sources import ClusterPods, Open, Way
+from reconciler.clusters.pod_ways import Observe, of_api, ways
 from reconciler.clusters.simulated.embedded import EmbeddedCluster
 from reconciler.health.agent_devices import AgentDevices, no_devices
 from reconciler.model.cluster_port import ClusterDriver
@@ -163,12 +162,11 @@ def _opened(where: Where, reach: _Reached) -> Open:
         ways(DriverOptions(keys=Keys(_path(where.kubeconfigs))), reach.observer),
     )
 
-    def opened(cluster: str, spec: ClusterSpec) -> Read:
+    def opened(cluster: str, spec: ClusterSpec) -> Way:
         if own is None or spec.driver != "kubernetes":
             return by_folder(cluster, spec)
         door = member_tokens.opened(own, where.context)
-        reader = PodReader(member_tokens.connected(door, cluster), cluster)
-        return lambda namespaces, _now: reader.read(namespaces)
+        return of_api(cluster, member_tokens.connected(door, cluster))
 
     return opened
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from reconciler.clusters import pod_sources
-from reconciler.clusters.pod_sources import SHARED, ClusterPods, NoPods, Read
+from reconciler.clusters.pod_sources import SHARED, Attributes, ClusterPods, Way
 from reconciler.model.pod_port import Pod, PodsSeen
 from schemas.documents.cluster import ClusterSpec
 from schemas.errors import Fault
@@ -25,7 +25,7 @@ class Ways:
         self.at_s = 0.0
         self.pods = ClusterPods(self.opened, lambda: self.at_s)
 
-    def opened(self, cluster: str, spec: ClusterSpec) -> Read:
+    def opened(self, cluster: str, spec: ClusterSpec) -> Way:
         if cluster == "closed":
             raise Fault("there is no kubeconfig", "ClusterAccessMissing")
 
@@ -37,7 +37,12 @@ class Ways:
                 raise Fault("the API server of cluster west did not answer", "ClusterUnreachable")
             return PodsSeen((Pod(cluster, "n", "p"),))
 
-        return read
+        def nodes(now: datetime) -> Attributes:
+            if cluster == "west":
+                raise Fault("the API server of cluster west did not answer", "ClusterUnreachable")
+            return {"h100-1": {"rdma": "true"}}
+
+        return Way(read, nodes)
 
     def look(self, cluster: str, *namespaces: str) -> PodsSeen:
         return self.pods.look(cluster, CLUSTER, namespaces or ("n",), NOW)
@@ -82,5 +87,7 @@ def test_no_namespace_is_no_question(ways: Ways) -> None:
     assert ways.asked == []
 
 
-def test_nothing_reaches_a_cluster() -> None:
-    assert "cluster east" in NoPods().look("east").silence
+def test_what_nodes_show_is_shared_longer(ways: Ways) -> None:
+    """G2."""
+    assert ways.pods.attributes("east", CLUSTER, NOW) == {"h100-1": {"rdma": "true"}}
+    assert ways.pods.attributes("west", CLUSTER, NOW) == {}

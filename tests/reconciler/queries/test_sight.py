@@ -39,6 +39,9 @@ class Everything:
     def range(self, query: Query, now: datetime) -> Ranges:
         return Ranges()
 
+    def attributes(self, *_: object) -> dict[str, dict[str, str]]:
+        return {}
+
     def look(self, cluster: str, spec: object, namespaces: Any, now: datetime) -> PodsSeen:
         return PodsSeen(
             tuple(

@@ -348,3 +348,9 @@ def test_mutated_bytes_are_a_document_or_problems(valid: tuple[str, bytes], draw
         assert problem.rule in BY_ID
         assert len(problem.message) < 1000
         assert 1 <= problem.line <= data.count(b"\n") + 1
+
+
+def test_vgpu_is_refused_with_the_reason() -> None:
+    """G1: it is said where it is asked for."""
+    (problem,) = read_document(TRAIN, f"{GOOD}  sharing: vgpu-8q\n".encode())
+    assert "vGPU is not supported, because" in problem.message

@@ -255,9 +255,42 @@ def attributes(node: Node) -> dict[str, str]:
         "driver": labels.get("nvidia.com/cuda.driver-version.full", ""),
         "taints": ", ".join(sorted(t["key"] for t in node.taints if not t["key"].startswith(NODE_PREFIX))),
         "problems": ", ".join(node.problems),
+        **{name: _first(labels, keys) for name, keys in NETWORK.items()},
+        "nics": ", ".join(vendor for label, vendor in NICS.items() if labels.get(label) == "true"),
         **network,
     }
     return {name: value for name, value in sorted(found.items()) if value}
+
+
+NETWORK: Mapping[str, tuple[str, ...]] = {
+    "rdma": ("feature.node.kubernetes.io/rdma.available", "feature.node.kubernetes.io/rdma.capable"),
+    "sriov": ("feature.node.kubernetes.io/network-sriov.capable",),
+    "rdmaCluster": ("oci.oraclecloud.com/rdma.cluster_id", "oci.oraclecloud.com/host.rdma_cluster_id"),
+    "island": (
+        *("oci.oraclecloud.com/rdma.hpc_island_id", "network.topology.nvidia.com/core"),
+        *("network.topology.nvidia.com/datacenter", "topology.k8s.aws/network-node-layer-1"),
+    ),
+    "block": (
+        *("oci.oraclecloud.com/rdma.network_block_id", "network.topology.nvidia.com/spine"),
+        *("topology.k8s.aws/network-node-layer-2", "cloud.google.com/gce-topology-block"),
+    ),
+    "leaf": (
+        *("oci.oraclecloud.com/rdma.local_block_id", "network.topology.nvidia.com/leaf"),
+        *("topology.k8s.aws/network-node-layer-3", "cloud.google.com/gce-topology-subblock"),
+    ),
+    "accelerator": ("network.topology.nvidia.com/accelerator", "cloud.google.com/gce-topology-host"),
+}
+"""Labels of node feature discovery, of topograph and of clouds, by what they tell about the network."""
+NICS: Mapping[str, str] = {
+    "feature.node.kubernetes.io/pci-15b3.present": "NVIDIA/Mellanox",
+    "feature.node.kubernetes.io/pci-1d0f.present": "Amazon",
+    "feature.node.kubernetes.io/pci-14e4.present": "Broadcom",
+}
+"""Makers of network devices, by the label of node feature discovery."""
+
+
+def _first(labels: Mapping[str, str], names: Iterable[str]) -> str:
+    return next((labels[name] for name in names if labels.get(name)), "")
 
 
 def domains(node: Node, spec: ClusterSpec) -> tuple[str, ...]:
