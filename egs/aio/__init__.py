@@ -19,9 +19,9 @@ __all__ = [
     "alerts", "approvals", "approve", "authenticate", "cancel_gpu_request", "create_api_key",
     "create_gpr_template", "create_gpr_template_binding", "create_owner_api_key", "create_workspace",
     "delete_api_key", "delete_gpr_template", "delete_gpr_template_binding", "delete_workspace",
-    "detach_cluster_from_workspace", "diagnose", "events", "extend", "get_authenticated_session",
-    "get_global_session", "get_gpr_template", "get_gpr_template_binding", "get_workspace",
-    "get_workspace_kubeconfig", "get_workspace_policy", "gpu_request_status",
+    "detach_cluster_from_workspace", "diagnose", "events", "extend", "free_nodes",
+    "get_authenticated_session", "get_global_session", "get_gpr_template", "get_gpr_template_binding",
+    "get_workspace", "get_workspace_kubeconfig", "get_workspace_policy", "gpu_request_status",
     "gpu_request_status_for_workspace", "gpu_values", "gpus", "insights", "inventory", "list_api_keys",
     "list_gpr_template_bindings", "list_gpr_templates", "list_workspace_policies", "list_workspaces",
     "problems", "queue", "reject", "release_gpu", "request_gpu", "request_gpu_with_auto_cluster",
@@ -63,6 +63,7 @@ gpus = coroutine(running.gpus)
 alerts = coroutine(running.alerts)
 gpu_values = coroutine(running.gpu_values)
 diagnose = coroutine(running.diagnose)
+free_nodes = coroutine(running.free_nodes)
 schedule = coroutine(looking.schedule)
 usage = coroutine(looking.usage)
 problems = coroutine(looking.problems)

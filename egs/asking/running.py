@@ -13,7 +13,7 @@ from egs.asking.paging import pages
 from egs.asking.wishes import instant_text
 from egs.calling import API, Ask, call
 from egs.data.records import Answered, Items, each, of
-from egs.data.running import Alert, Diagnosis, Gpu, Values, WorkloadPod
+from egs.data.running import Alert, Diagnosis, FreeNodes, Gpu, Values, WorkloadPod
 from egs.sessions import AuthenticatedSession
 from egs.steps import Script
 
@@ -62,6 +62,24 @@ def alerts(
         authenticated_session, f"{API}/alerts", {"sliceName": workspace_name, "cluster": cluster}
     )
     return each(Alert)(rows)
+
+
+def free_nodes(
+    gpu_shape: str | None = None,
+    authenticated_session: AuthenticatedSession | None = None,
+    *,
+    cluster: str | None = None,
+    hours: int = 24,
+) -> Script[Items[FreeNodes]]:
+    """How many nodes of each shape are free in each coming hour, of those that the caller's workspaces may use.
+
+    Example:
+        >>> egs.free_nodes("H100-80GB", auth, hours=12)
+        [...]
+    """
+    wanted = {"shape": gpu_shape, "cluster": cluster, "hours": hours}
+    rows = yield from pages(authenticated_session, f"{API}/tables/capacity", wanted)
+    return each(FreeNodes)(rows)
 
 
 def workload(name: str, authenticated_session: AuthenticatedSession | None = None) -> Script[Answered]:

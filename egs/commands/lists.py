@@ -50,6 +50,8 @@ Until = Annotated[str | None, option("--until", metavar="TIME", help="Before thi
 Grep = Annotated[
     str | None, option("--grep", metavar="TEXT", help="Only rows with this text; case is ignored.")
 ]
+OneShape = Annotated[str | None, option("--shape", metavar="X", help="Only this GPU shape.")]
+Hours = Annotated[int, typer.Option("--hours", min=1, max=336, metavar="N", help="Hours to look ahead.")]
 Hot = Annotated[bool, typer.Option("--hot", help="Only hot spots: at a limit, or slowed down by heat.")]
 Limit = Annotated[int, typer.Option("--limit", min=1, metavar="N", help="Most rows to print.")]
 Names = Annotated[list[str] | None, argument(metavar="NAME", help="Only these. Default: all.")]
@@ -94,6 +96,15 @@ LISTS: Mapping[str, Listed] = {
         "List nodes: state, current lease and its end, and the likely next request.",
         ("nodes --cluster east -o json",),
         {"cluster": Cluster, "pool": Pool},
+    ),
+    "capacity": Listed(
+        gpu_kinds.CAPACITY,
+        "Free nodes by shape and hour.",
+        "List how many nodes of each shape are free in each coming hour: by the plan, and if requests end when they "
+        "likely do.",
+        ("capacity --shape H100-80GB --hours 12",),
+        {"shape": OneShape, "cluster": Cluster, "hours": Hours},
+        has_names=False,
     ),
     "requests": Listed(
         kinds.REQUESTS,
@@ -162,7 +173,7 @@ LISTS: Mapping[str, Listed] = {
         has_names=False,
     ),
 }
-_DEFAULTS: Mapping[str, Any] = {"limit": 50, "hot": False}
+_DEFAULTS: Mapping[str, Any] = {"limit": 50, "hot": False, "hours": 24}
 
 
 @dataclass(frozen=True, slots=True)

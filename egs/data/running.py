@@ -86,6 +86,19 @@ class Alert(Record):
 
 
 @record
+class FreeNodes(Record):
+    """The nodes of a shape in one hour."""
+
+    gpu_shape: str = ""
+    begin: str = ""
+    nodes: int = 0
+    free: int = 0
+    """By the plan: nothing needs them in any part of the hour."""
+    likely_free: int | None = None
+    """If requests end when they likely do; None: too few have ended to tell."""
+
+
+@record
 class WorkloadPod(Record):
     """A pod of a workload, with its GPUs."""
 

@@ -59,6 +59,13 @@ _EXAMPLES: dict[str, Row] = {
     "slice": {"name": "vision", "clusters": ["east"], "waiting": 1, "holding": 0, "gpusHeld": 0},
     "request": {"name": "nlp", "phase": "PendingApproval", "requester": "cy@example.com"},
     "cluster": {"name": "east", "driver": "kubernetes", "mode": "manage", "reachable": True},
+    "capacity": {
+        "gpuShape": "H100-80GB",
+        "begin": "2026-11-21T08:00:00Z",
+        "nodes": 12,
+        "free": 3,
+        "likelyFree": 5,
+    },
     "node": {"cluster": "east", "pool": "h100", "name": "h100-1", "state": "Ready", "lease": None},
 }
 
@@ -107,6 +114,22 @@ def nodes(view: Looking, caller: Asking, wanted: Portioned, cluster: Cluster = "
     if cluster and cluster not in table_rows.clusters_seen(view, caller):
         raise not_found("cluster", cluster)
     return _page(table_rows.nodes(view, caller, cluster, pool), wanted, _node)
+
+
+@router.get("/capacity", summary="egs get capacity", responses=_list_of("capacity"))
+def capacity(
+    view: Looking,
+    caller: Asking,
+    wanted: Portioned,
+    shape: Annotated[str, Query(max_length=63, description="Only this GPU shape.")] = "",
+    cluster: Cluster = "",
+    hours: Annotated[int, Query(ge=1, le=336, description="Hours to look ahead.")] = 24,
+) -> Rows:
+    """Free nodes by shape and hour, of pools that the caller's workspaces may use."""
+    if cluster and cluster not in table_rows.clusters_seen(view, caller):
+        raise not_found("cluster", cluster)
+    found = table_rows.capacity(view, caller, cluster, hours, shape)
+    return _page(found, wanted, lambda row: f"{row['gpuShape']}/{row['begin']}")
 
 
 @router.get("/gpr", summary="egs describe gpr", responses=_shown(_EXAMPLES["gpr"]))

@@ -16,9 +16,12 @@ from portal.http.errors import not_found
 from portal.identity.callers import Caller
 from portal.identity.redaction import Redactor
 from portal.vendor.gpr_answers import NOT_SEEN_TEXT
+from portal.views.inventories import pools_for
 from portal.views.view import View
+from reconciler.planning.free_hours import Needs
 from reconciler.queries import details, tables, workspace_requests
 from reconciler.queries.event_search import EventRow, Filter, slice_of_event
+from reconciler.queries.running import capacity_rows
 from reconciler.store.store_port import Store
 from schemas.rules.view import workspace_path
 from schemas.status.gpr_status import Phase
@@ -76,6 +79,18 @@ def nodes(view: View, caller: Caller, cluster: str, pool: str) -> list[Row]:
         for row in rows
         if row["cluster"] in seen and cluster in ("", row["cluster"]) and pool in ("", row["pool"])
     ]
+
+
+def capacity(view: View, caller: Caller, cluster: str, hours: int, shape: str) -> list[Row]:
+    """Free nodes by shape and hour, of pools that the caller's workspaces may use; empty `cluster` means all."""
+    needs = view.once_planned(_needs)
+    pools = [pool.key for pool in pools_for(view, caller) if cluster in ("", pool.key[0])]
+    return capacity_rows.rows(view.state, needs, pools, hours, shape or None)
+
+
+def _needs(view: View) -> Needs:
+    """Computed once per plan: it costs two."""
+    return capacity_rows.needs_in(view.state)
 
 
 def _all_nodes(view: View) -> list[Row]:

@@ -12,6 +12,7 @@ from reconciler.model.events import EventReason
 from reconciler.queries import details, holds, policy_problems, tables, workspace_requests
 from reconciler.queries.arguments import moment
 from reconciler.queries.event_search import EventRow, Filter, event_row, events
+from reconciler.queries.running import capacity_rows
 from reconciler.queries.state import State, clock, read_state
 from reconciler.queries.tables import Rows
 from reconciler.sources.command_errors import NotFound, WrongUse
@@ -90,6 +91,11 @@ def _nodes(state: State, filters: Filters) -> Rows:
     return tables.nodes(state, cluster, pool) + unmanaged
 
 
+def _capacity(state: State, filters: Filters) -> Rows:
+    pools = [key for key in state.wanted.pools if filters["cluster"] in (None, key[0])]
+    return capacity_rows.rows(state, capacity_rows.needs_in(state), pools, filters["hours"], filters["shape"])
+
+
 def _events(source: Source, filters: Filters) -> Rows:
     if filters["reason"] is not None and filters["reason"] not in set(EventReason):
         raise WrongUse(str(NotFound("reason", filters["reason"], set(EventReason))))
@@ -118,5 +124,6 @@ _OF_STATE: Mapping[str, Callable[[State, Filters], Rows]] = {
     "slices": lambda state, _: tables.slices(state),
     "clusters": lambda state, _: tables.clusters(state),
     "nodes": _nodes,
+    "capacity": _capacity,
     "queue": lambda state, filters: tables.queue(state, filters["slice"]),
 }

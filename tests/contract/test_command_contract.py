@@ -30,6 +30,8 @@ READS = [
     "get clusters",
     "get nodes",
     "get nodes --cluster east --pool h100",
+    "get capacity",
+    "get capacity --shape H100-80GB --hours 3 --cluster east",
     "get requests",
     "get queue",
     "get queue --slice nlp",

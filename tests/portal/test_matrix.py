@@ -209,6 +209,7 @@ TABLE: Mapping[str, Path] = {
     "GET /tables/requests": Path(_known),
     "GET /tables/clusters": Path(_known),
     "GET /tables/nodes": Path(_known),
+    "GET /tables/capacity": Path(_known),
     "GET /tables/gpr": Path(_sees, {"name": "{slice}/first"}),
     "GET /tables/slice": Path(_sees, {"name": "{slice}"}),
     "GET /tables/request": Path(lambda role, side: "in" if role == "admin" else "hidden", {"name": "wish"}),

@@ -72,6 +72,18 @@ GPUS = Kind(
     gpu_name,
     ("USE", "TEMP", "POWER", "MEMORY", "OF LIMIT", "CLOCK", "MEMORY TEMP", "AT"),
 )
+CAPACITY = Kind(
+    "shape",
+    "no node to show",
+    (
+        ("SHAPE", field("gpuShape")),
+        ("FROM", lambda row: output.time(row["begin"])),
+        ("NODES", field("nodes")),
+        ("FREE", field("free")),
+        ("LIKELY FREE", field("likelyFree")),
+    ),
+    name=lambda row: f"{row['gpuShape']}/{row['begin']}",
+)
 ALERTS = Kind(
     "alert",
     "no alert",
