@@ -42,6 +42,7 @@ class Portal:
         self.writer.stop()
         self.reader.stop()
         self.parts.costly.stop()
+        self.parts.sources.close()
         self.store.close()
 
 

@@ -39,7 +39,13 @@ def sources_of(
     opened = ways(DriverOptions(keys=keys), partial(_observer, store, branches, simulated))
     options = TelemetryOptions(metrics_files, DriverOptions(keys=keys), simulated)
     telemetry = FleetTelemetry(partial(open_telemetry, options=options))
-    return Sources(telemetry, ClusterPods(opened), AgentDevices(store, machines), telemetry.follow)
+    pods = ClusterPods(opened)
+
+    def close() -> None:
+        pods.close()
+        telemetry.close()
+
+    return Sources(telemetry, pods, AgentDevices(store, machines), telemetry.follow, close)
 
 
 def _observer(

@@ -40,6 +40,8 @@ class Sources:
     """GPUs as agents reported them last, healthy ones too."""
     follow: Callable[[Mapping[str, ClusterSpec], datetime], None] = lambda *_: None
     """Tells the sources the clusters in force, before each look."""
+    close: Callable[[], None] = lambda: None
+    """No look follows."""
 
 
 @dataclass(frozen=True, slots=True)
