@@ -36,6 +36,7 @@ def test_the_key_that_it_prints_opens_the_api(system: System) -> None:
         eventually(lambda: asked().status_code == 200, "the API reads the repository")
         names = {each["name"] for each in asked().json()["data"]["workspaces"]}
         assert {"vision", "nlp", "robotics"} <= names
+        assert httpx.get(f"{door.url}/api/v1/alerts", headers=opens).status_code == 200
         assert httpx.get(f"{door.url}/api/v1/slice-workspace/list").status_code == 401
         assert door.key not in repr(door)
 
