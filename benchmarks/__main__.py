@@ -20,6 +20,7 @@ PARTS = (
     "why",
     "agent.judging",
     "agent.footprint",
+    "telemetry",
     *(("kubernetes",) if os.environ.get("EGS_TEST_KUBE") else ()),
 )
 """The last one needs a control plane, and is skipped without one. Those that replay a trace need its path."""

@@ -38,20 +38,20 @@ def measured(folder: Path) -> tuple[float, float]:
     environment = os.environ | {"LD_LIBRARY_PATH": str(folder)}
     with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as agent:
         time.sleep(10)  # started, reported once
-        began = _cpu_s(agent.pid)
+        began = cpu_s(agent.pid)
         time.sleep(READINGS)
-        used = _cpu_s(agent.pid) - began
-        memory = _resident_mb(agent.pid)
+        used = cpu_s(agent.pid) - began
+        memory = resident_mb(agent.pid)
         agent.terminate()
     return memory, 100 * used / READINGS / INTERVAL_S
 
 
-def _cpu_s(pid: int) -> float:
+def cpu_s(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _resident_mb(pid: int) -> float:
+def resident_mb(pid: int) -> float:
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 

@@ -27,6 +27,9 @@ from reconciler.telemetry.telemetry_port import (
 from schemas.errors import Fault
 
 METRICS = {metric.value: metric for metric in Metric}
+BY_NAME = {name: metric for metric, dcgm in NAMES.items() for name in dcgm.names}
+AGES = {name: age for dcgm in NAMES.values() for age, name in enumerate(dcgm.names)}
+"""How many newer names a metric has than this one."""
 EXPORTERS = ("dcgm-exporter", "egs-agent")
 """Words in names of exporters' own pods: they stand in the labels of a GPU without a pod if labels are not honoured."""
 
@@ -63,11 +66,11 @@ def samples_from(
     """The answers to `latest` and `seen`, by GPU; a GPU without a time or without a value is left out."""
     known = _newest(seen, cluster, nodes)
     found: dict[GpuKey, dict[Metric, float]] = {}
-    for row in values:
-        gpu, metric = _gpu(row["metric"], cluster, nodes), METRICS.get(row["metric"].get(METRIC, ""))
+    for row in sorted(values, key=lambda row: AGES.get(row["metric"].get("__name__", ""), 0), reverse=True):
+        gpu, metric = _gpu(row["metric"], cluster, nodes), BY_NAME.get(row["metric"].get("__name__", ""))
         value = None if metric is None else _ours(metric, row.get("value"))
         if gpu in known and metric is not None and value is not None:
-            found.setdefault(gpu, {})[metric] = value
+            found.setdefault(gpu, {})[metric] = value  # a newer name comes later, and counts
     return tuple(
         GpuSample(
             gpu,

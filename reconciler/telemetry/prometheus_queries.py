@@ -34,8 +34,19 @@ OVER_TIME: Mapping[Summary, str] = {
 
 
 def latest(matchers: Mapping[str, str], nodes: Collection[str]) -> str:
-    """The newest value of each metric and GPU, with the label `METRIC`."""
-    return _each(tuple(Metric), matchers, nodes, KEPT, lambda _: "last_over_time")
+    """The newest value of each of DCGM's metrics and each GPU, under the metric's name.
+
+    One selector for all: joining a vector for each metric takes a second with 2,048 GPUs.
+    """
+    selector = _selector(matchers, nodes)
+    parts: list[str] = []
+    for most in dict.fromkeys(MOST.get(metric, SENSIBLE) for metric in Metric):
+        names = [n for metric in Metric if MOST.get(metric, SENSIBLE) == most for n in NAMES[metric].names]
+        series = f'{{__name__=~"{"|".join(names)}", {selector[1:]}'
+        newest = f"max by (__name__, {BY_GPU}) (last_over_time({series}[{_s(KEPT)}]) < {most})"
+        # `or` looks at all labels but the name: without one more it would take them for the same series.
+        parts.append(f'label_replace({newest}, "{METRIC}", "{len(parts)}", "", "")')
+    return " or ".join(parts)
 
 
 def over_time(

@@ -14,6 +14,7 @@ from threading import Thread
 import pytest
 
 from reconciler.telemetry import prometheus_queries
+from reconciler.telemetry.prometheus_answers import samples_from
 from reconciler.telemetry.prometheus_telemetry import PrometheusTelemetry
 from reconciler.telemetry.telemetry_port import GpuSample, Metric, PodRef, Query
 from schemas.documents.metrics import Prometheus, PrometheusAuth
@@ -87,6 +88,21 @@ def test_old_names_of_metrics_are_read(samples) -> None:
     assert samples["GPU-c1"].values[Metric.THROTTLE] == 4
 
 
+def test_of_two_names_of_one_metric_the_newer_counts() -> None:
+    gpu = {"Hostname": "h100-1", "UUID": "GPU-a", "gpu": "0"}
+    rows = [
+        {"metric": {**gpu, "__name__": name}, "value": [1, value]}
+        for name, value in (
+            ("DCGM_FI_DEV_CLOCKS_EVENT_REASONS", "4"),
+            ("DCGM_FI_DEV_CLOCK_THROTTLE_REASONS", "8"),
+        )
+    ]
+    seen = [{"metric": gpu, "value": [1, "1000"]}]
+    for given in (rows, rows[::-1]):
+        (sample,) = samples_from(given, seen, "east", {"h100-1"})
+        assert sample.values == {Metric.THROTTLE: 4}
+
+
 def test_series_have_no_blanks_no_doubles_and_our_units(source) -> None:
     metrics = (Metric.TEMPERATURE, Metric.MEMORY_TEMPERATURE, Metric.ENERGY)
     query = Query(NODES, metrics, NOW - 5 * MINUTE, NOW, MINUTE)
@@ -104,7 +120,7 @@ def test_series_have_no_blanks_no_doubles_and_our_units(source) -> None:
 
 def test_names_cannot_leave_their_quotes() -> None:
     asked = prometheus_queries.latest({"cluster": 'a"b\\c\nd'}, ["h100-1.east"])
-    assert 'cluster="a\\"b\\\\c\\nd", Hostname=~"h100\\\\-1\\\\.east"' in asked
+    assert 'cluster="a\\"b\\\\c\\nd", Hostname=~"h100\\\\-1\\\\.east"}' in asked
 
 
 # --- servers that are not as they should be ---
@@ -165,14 +181,14 @@ def test_what_does_not_answer_like_prometheus_is_silent(status, body, reason) ->
 
 
 def test_rows_that_make_no_sense_are_left_out() -> None:
-    gpu = {"Hostname": "h100-1", "UUID": "GPU-a", "egs_metric": "temp_c"}
+    gpu = {"Hostname": "h100-1", "UUID": "GPU-a", "__name__": "DCGM_FI_DEV_GPU_TEMP"}
     rows = [
         "row",
         {"metric": []},
         {"metric": gpu, "value": [1, "much"]},
         {"metric": gpu, "value": []},
         {"metric": gpu, "value": [1, "NaN"]},
-        {"metric": {**gpu, "egs_metric": "joy"}, "value": [1, "1"]},
+        {"metric": {**gpu, "__name__": "joy"}, "value": [1, "1"]},
     ]
     with answering(200, vector(*rows)) as url:
         assert PrometheusTelemetry("east", Prometheus(url=url), None).latest(NODES, NOW).samples == ()
