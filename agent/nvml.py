@@ -352,6 +352,7 @@ class NvmlReader:
             return found
         limit_mw = self._try(uuid, "nvmlDeviceGetEnforcedPowerLimit", handle)
         state, status = self._fabric(uuid, handle)
+        mig = self._mig_devices(uuid, handle)
         found = {
             "power_limit_w": None if limit_mw is None else limit_mw / 1000,
             "pcie_generation": self._try(uuid, "nvmlDeviceGetCurrPcieLinkGeneration", handle),
@@ -362,7 +363,8 @@ class NvmlReader:
             "sram_threshold_exceeded": self._sram(uuid, handle),
             "ecc_dram_uncorrectable": self._aggregate(uuid, handle, "DRAM"),
             "ecc_sram_uncorrectable": self._aggregate(uuid, handle, "SRAM"),
-            "mig_devices": self._mig_devices(uuid, handle),
+            "mig_devices": None if mig is None else len(mig),
+            "mig_uuids": tuple(filter(None, mig or ())),
         }
         self._slow[uuid] = (now, found)
         return found
@@ -409,20 +411,20 @@ class NvmlReader:
         )
         return None if found is None or found >= _BLANK else int(found)
 
-    def _mig_devices(self, uuid: str, handle: Any) -> int | None:
-        """How many MIG devices exist; None: the GPU is not divided."""
+    def _mig_devices(self, uuid: str, handle: Any) -> list[str | None] | None:
+        """The uuids of the MIG devices that exist; None: the GPU is not divided."""
         mode = self._try(uuid, "nvmlDeviceGetMigMode", handle)
         if mode is None or not mode[0]:
             return None
         most = self._try(uuid, "nvmlDeviceGetMaxMigDeviceCount", handle) or 0
-        nvml, count = self._nvml, 0
+        nvml, found = self._nvml, list[str | None]()
         for index in range(most):
             try:
-                nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index)
-                count += 1
+                device = nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index)
             except nvml.NVMLError:
                 continue  # no device at this index
-        return count
+            found.append(self._ask(nvml.nvmlDeviceGetUUID, device))
+        return found
 
     def _fields(self, handle: Any, names: list[str]) -> dict[str, int | None]:
         """Several values in one call; each has its own return code."""

@@ -38,6 +38,7 @@ class GpuReading:
     driver: str | None = None  # version of the driver that answered
     mig_enabled: bool | None = None
     mig_devices: int | None = None  # MIG devices that exist now
+    mig_uuids: tuple[str, ...] = ()  # of those, where the driver tells them
 
     # --- heat, power, work ---
     temp_c: int | None = None

@@ -87,10 +87,11 @@ def _gpu_of(use: Use, readings: Sequence[GpuReading]) -> str | None:
     old = OLD_MIG.fullmatch(device)
     if old is not None:
         device = old[1]
-    if any(r.uuid == device for r in readings):
-        return device
+    found = next((r.uuid for r in readings if device == r.uuid or device in r.mig_uuids), None)
+    if found is not None:
+        return found
     cut = [r.uuid for r in readings if r.mig_enabled]
-    # A new MIG id does not tell its GPU: it is certain only where one GPU is cut.
+    # The driver did not tell of this part yet: its GPU is certain only where one GPU is cut.
     return cut[0] if device.startswith("MIG-") and len(cut) == 1 else None
 
 

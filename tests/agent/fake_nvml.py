@@ -83,6 +83,7 @@ class FakeGpu:
     stuck: Event | None = None  # calls wait for it
     answers: dict[str, object] = field(default_factory=dict)
     fields: dict[int, int | Refused] = field(default_factory=dict)
+    parts: dict[int, FakeGpu] = field(default_factory=dict)  # its MIG devices
 
     def __post_init__(self) -> None:
         self._cell = ctypes.c_uint64()  # its address is the GPU's handle
@@ -144,6 +145,17 @@ class FakeLibrary:
         text.value = gpu.uuid.encode()
         return self._reached(gpu)
 
+    def nvmlDeviceGetMaxMigDeviceCount(self, handle: Any, count: Any) -> int:  # noqa: N802
+        count._obj.value = 7
+        return OK
+
+    def nvmlDeviceGetMigDeviceHandleByIndex(self, handle: Any, index: Any, device: Any) -> int:  # noqa: N802
+        part = self._gpu(handle).parts.get(_number(index))
+        if part is None:
+            return int(pynvml.NVML_ERROR_NOT_FOUND)
+        ctypes.c_void_p.from_buffer(device._obj).value = part.address
+        return OK
+
     def nvmlDeviceGetFieldValues(self, handle: Any, count: Any, values: Any) -> int:  # noqa: N802
         gpu = self._gpu(handle)
         self.calls.append("FieldValues")
@@ -198,7 +210,8 @@ class FakeLibrary:
 
     def _gpu(self, handle: Any) -> FakeGpu:
         where = ctypes.cast(handle, ctypes.c_void_p).value
-        return next(gpu for gpu in self.gpus if gpu.address == where)
+        every = [*self.gpus, *(part for gpu in self.gpus for part in gpu.parts.values())]
+        return next(gpu for gpu in every if gpu.address == where)
 
     def _reached(self, gpu: FakeGpu) -> int:
         if gpu.stuck is not None:

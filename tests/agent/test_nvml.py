@@ -130,6 +130,13 @@ def test_mig_changes_what_is_supported():
     assert len(whole.nvlinks or ()) == LINKS
 
 
+def test_parts_of_a_divided_gpu_have_their_uuids():
+    """H3: the kubelet names pods' devices by them."""
+    parts = {0: FakeGpu("MIG-a"), 3: FakeGpu("MIG-b"), 5: FakeGpu("MIG-c")}
+    (reading,) = reader(FakeLibrary(FakeGpu("GPU-a", answers={"MigMode": (1, 1)}, parts=parts))).read(NOW)
+    assert (reading.mig_devices, reading.mig_uuids) == (3, ("MIG-a", "MIG-b", "MIG-c"))
+
+
 def test_every_field_has_a_return_code_of_its_own():
     """The call succeeds and a field in it does not: an older driver without the recovery action."""
     gpu = FakeGpu("GPU-a", fields={RECOVERY_ACTION: Refused(), 4: 3, 145: 1})

@@ -73,6 +73,14 @@ def test_containers_of_several_pods_are_sorted() -> None:
     assert users(*two) == {0: ["nlp/chat/server", "nlp/web/server"]}
 
 
+def test_a_mig_device_belongs_to_the_gpu_that_the_driver_says() -> None:
+    cut = [
+        GpuReading(f"GPU-{n}", n, "H100", 81_920, mig_enabled=True, mig_uuids=(f"MIG-{n}a", f"MIG-{n}b"))
+        for n in range(2)
+    ]
+    assert pods_of([Use(CHAT, device="MIG-1b")], cut) == {"GPU-1": (CHAT,)}
+
+
 def test_a_mig_device_is_no_guess_where_several_gpus_are_cut() -> None:
     cut = [GpuReading(f"GPU-{n}", n, "H100", 81_920, mig_enabled=True) for n in range(2)]
     assert pods_of([Use(CHAT, device="MIG-5f6e0a0b-1c2d-5e3f")], cut) == {}
