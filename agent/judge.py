@@ -24,7 +24,7 @@ from agent.evidence import Signal, Trace, followed, links_fail_at_once, mended, 
 from agent.port import GpuReading
 from schemas.documents.cluster import Health
 from schemas.status.gpr_status import AgentReport, PastFault
-from schemas.status.gpu_faults import SEVERITY, GpuAction, fault_kind, kind_name, severity
+from schemas.status.gpu_faults import ALERT_NAMES, SEVERITY, GpuAction, fault_kind, kind_name, severity
 
 FAULTS_KEPT = timedelta(days=1)
 COMES_BACK_WITHIN = timedelta(days=1)
@@ -232,7 +232,7 @@ def remembered(report: AgentReport) -> Memory:
                 g.mig_enabled, g.mig_devices,
                 g.links, g.links_up,
             ),
-            dict.fromkeys((*g.reasons, *g.watched), held),
+            dict.fromkeys((*g.reasons, *filter(_is_judged, g.watched)), held),
             Trace(grew_at=report.at if "EccUncorrectable" in g.reasons else None, most_links=g.links_up),
             g.past,
         )
@@ -365,6 +365,11 @@ def _unfit(memory: Memory) -> set[str]:
 
 def _holding(g: GpuMemory) -> tuple[str, ...]:
     return tuple(sorted((r for r, sign in g.signs.items() if sign.holds), key=severity))
+
+
+def _is_judged(watched: str) -> bool:
+    """Neither a crossing of a threshold, nor something of a later release, which would count as a fault."""
+    return watched not in ALERT_NAMES and fault_kind(watched) is not None
 
 
 def _isolates(reason: str) -> bool:

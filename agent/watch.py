@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from agent.crossings import Crossings, crossed, recalled, with_crossings
 from agent.idleness import Lull, lull_after
 from agent.judge import Memory, Verdict, after_reboot, judge, judge_away, remembered, verdict_of
 from agent.port import GpuReading, Reader
@@ -21,6 +22,7 @@ from schemas.documents.cluster import Cluster, ClusterSpec, Health, Pool
 from schemas.documents.maintenance import Maintenance
 from schemas.documents.project import Project
 from schemas.documents.scheduling import IdleReclaim
+from schemas.documents.thresholds import Thresholds
 from schemas.errors import Fault
 from schemas.reading.reader import read_document
 from schemas.rules.view import PROJECT
@@ -39,6 +41,7 @@ class Orders:
     health: Health = field(default_factory=Health)
     gpus: int | None = None  # None: the manifest does not name this node
     idle_below: int = IdleReclaim().below  # percent; from the project
+    alerts: Thresholds = field(default_factory=Thresholds)
     maintenance: tuple[Maintenance, ...] = ()  # windows that include this node
 
     def calm(self, now: datetime) -> bool:
@@ -51,8 +54,13 @@ def orders_of(spec: ClusterSpec, node: str) -> Orders:
     pool = next((pool for pool in spec.pools if node in pool.node_names()), None)
     windows = tuple(item for item in spec.maintenance if _includes(item, node, pool))
     if pool is None:
-        return Orders(spec.health, maintenance=windows)
-    return Orders(spec.health.of_shape(pool.gpu_shape), pool.gpus_per_node, maintenance=windows)
+        return Orders(spec.health, alerts=spec.alerts, maintenance=windows)
+    return Orders(
+        spec.health.of_shape(pool.gpu_shape),
+        pool.gpus_per_node,
+        alerts=spec.alerts.of_shape(pool.gpu_shape),
+        maintenance=windows,
+    )
 
 
 def _includes(item: Maintenance, node: str, pool: Pool | None) -> bool:
@@ -128,6 +136,7 @@ class Watch:
         self._observe, self._release = observe, release
         self._released_at: datetime | None = None  # None: the GPUs are read
         self._memory: Memory | None = None  # None: the last report was not read yet
+        self._crossings = Crossings()
         self._lull: Lull | None = None  # starts again after a restart: the use in between is unknown
         self.told = False
         """Whether the repository has the result of the last cycle."""
@@ -148,13 +157,14 @@ class Watch:
         if self._lets_go(now):
             # What held still holds, and nothing is judged: the GPUs are being reset.
             self._memory, self._lull = memory, None
-            self._report(verdict_of(memory, orders.health), now)
+            self._report(with_crossings(verdict_of(memory, orders.health), self._crossings), now)
             return None
         calm = orders.calm(now)
         readings = self._read(now)
         if readings is None:
             self._lull = None
             self._memory, away = judge_away(memory, orders.health, now, calm=calm)
+            away = with_crossings(away, self._crossings)
             if not away.healthy or away.gpus:  # an agent that never saw its GPUs has nothing to report
                 self._report(away, now)
             return None
@@ -162,6 +172,8 @@ class Watch:
         for reading in readings:
             self._tell_xids(reading.uuid, tuple(x.xid for x in reading.xids))
         self._memory, verdict = judge(memory, readings, orders.health, now, calm=calm, patient=patient)
+        self._crossings = crossed(self._crossings, readings, orders.alerts, now, calm=calm)
+        verdict = with_crossings(verdict, self._crossings)
         verdict = replace(verdict, idle_since=self._idle_since(readings, orders, now))
         self._tell_trend(verdict)
         self._report(verdict, now)
@@ -201,6 +213,8 @@ class Watch:
         if self._memory is None:
             found = self._reporter.previous()
             memory = Memory() if found is None else remembered(found.report)
+            if found is not None and not found.rebooted:
+                self._crossings = recalled(found.report)
             self._memory = after_reboot(memory, now) if found is not None and found.rebooted else memory
         return self._memory
 

@@ -100,7 +100,7 @@ class Inventory(Wire):
     memory: int = Field(description="GB of each GPU; 0: unknown.")
     gpu_count: int
     available_gpus: int = Field(alias="availableGPUs", description="All GPUs of a free node, else 0.")
-    gpu_temp_threshold: float | None = Field(description="°C at which a GPU is too hot.")
+    gpu_temp_threshold: float | None = Field(description="°C at which a GPU is hot.")
     gpu_power_threshold: float | None = optional("W at which a GPU's power counts as high; null: unknown.")
     cloud_provider: str = Field(default="", description="Always empty: no manifest names it.")
     region: str = Field(default="", description="Always empty: no manifest names it.")
@@ -198,7 +198,7 @@ def _node(view: View, caller: Caller, node: tuple[Pool, str], lease: Lease | Non
     state = NodeState.READY if record is None else record.state
     devices = told.devices.get((pool.key[0], name)) or (() if record is None else record.gpus)
     model = next((gpu.product for gpu in devices), "")
-    health = view.wanted.clusters[pool.key[0]].health
+    limits = limits_of(pool.gpu_shape, view.wanted.clusters[pool.key[0]], {})
     is_free = lease is None and state in (NodeState.READY, NodeState.SUSPECT)
     return Inventory(
         gpu_node_name=name,
@@ -210,8 +210,8 @@ def _node(view: View, caller: Caller, node: tuple[Pool, str], lease: Lease | Non
         memory=pool.memory_per_gpu,
         gpu_count=pool.gpus_per_node,
         available_gpus=pool.gpus_per_node if is_free else 0,
-        gpu_temp_threshold=health.of_shape(pool.gpu_shape).max_temperature,
-        gpu_power_threshold=limits_of(pool.gpu_shape, health, {}).power_w,
+        gpu_temp_threshold=limits.temp_c,
+        gpu_power_threshold=limits.power_w,
         node_health=_health(state),
         gpu_node_status="NODE_AVAILABLE" if lease is None else "NODE_RESERVED",
         allocation=[] if lease is None else [_allocation(caller, lease, pool.gpus_per_node)],

@@ -22,6 +22,7 @@ from reconciler.deciding.unchanged_requests import UnchangedRequests, without_ne
 from reconciler.documents.workspace_outcomes import workspace_turn
 from reconciler.health.cards import failing_lemons, lemon_events, with_cards, with_lemons
 from reconciler.health.check_results import cut
+from reconciler.health.gpu_alerts import alert_events, with_alerts
 from reconciler.health.node_faults import with_faults
 from reconciler.health.node_health import health_events, judge_nodes
 from reconciler.lifecycle.file_changes import file_outcome
@@ -78,6 +79,8 @@ def fold(
     gather.events += health_events(facts.nodes, nodes, now)
     faults = with_faults(facts.faults, (facts.nodes, nodes), wanted.clusters, now)
     gather.events += lemon_events(facts.cards, cards, now)
+    alerts = with_alerts(facts.alerts, seen.reports, wanted.clusters, now)
+    gather.events += alert_events(facts.alerts, alerts, facts.requests, now)
     context = replace(context, nodes=nodes, faults=with_lemons(faults, cards, now))
     grown = came(facts, wanted, seen, now)
     gather.events += grown.events
@@ -89,6 +92,7 @@ def fold(
         nodes=nodes,
         faults=faults,
         cards=cards,
+        alerts=alerts,
         scales=grown.scales,
         clusters=clusters,
         held_deletions=held,

@@ -26,6 +26,7 @@ from schemas.documents.slice import SliceSpec
 from schemas.documents.workspace import WorkspaceRequestSpec
 from schemas.status.cards import Card
 from schemas.status.gpr_status import AgentReport, Cause, GPRStatus, NodeRecord, Provenance, WorkspaceRecord
+from schemas.status.gpu_alerts import NodeAlert
 from schemas.status.insights import EndedRecord, Insights
 from schemas.status.inventory import PoolScale, UnmanagedNode
 from schemas.status.judgements import HeldChange, SpentApproval, TrustRecord
@@ -67,6 +68,7 @@ class Facts:
     insights: Insights | None = None  # statistics of finished requests; None: none has finished
     ended: Mapping[str, EndedRecord] = field(default_factory=dict)  # finished requests one by one, by day
     cards: Mapping[str, Card] = field(default_factory=dict)  # cards that failed, by serial number
+    alerts: Mapping[str, tuple[NodeAlert, ...]] = field(default_factory=dict)  # of GPUs, by cluster
     outbox: Mapping[str, OutboxRecord] = field(default_factory=dict)  # pending messages of routes, by name
     unread: frozenset[str] = frozenset()  # clusters, see `reconciler.status.recognised_leases`
 

@@ -18,6 +18,7 @@ from schemas.errors import UserError
 from schemas.reading.strict_yaml import load
 from schemas.status.cards import CardsRecord
 from schemas.status.gpr_status import ControllerRecord, GPRRecord, GPRStatus, NodeRecord, WorkspaceRecord
+from schemas.status.gpu_alerts import AlertsRecord
 from schemas.status.insights import EndedRecord, Insights
 from schemas.status.inventory import Inventory, PoolNodes
 from schemas.status.judgements import SpentRecord, TrustRecord
@@ -40,6 +41,7 @@ Record = (
     | TrustRecord
     | OutboxRecord
     | CardsRecord
+    | AlertsRecord
 )
 """A parsed file of facts."""
 UNREADABLE = (UserError, ValueError)
@@ -59,6 +61,7 @@ _KINDS: tuple[tuple[str, type[Record]], ...] = (
     (r"trust\.yaml|trust/[^/]+", TrustRecord),
     (r"outbox/[^/]+", OutboxRecord),
     (r"cards/[^/]+", CardsRecord),
+    (r"alerts/[^/]+", AlertsRecord),
 )
 _PATHS = tuple((re.compile(pattern), kind) for pattern, kind in _KINDS)
 """The kind of record at each path."""
@@ -101,6 +104,7 @@ def facts_of(records: Mapping[str, Record], at: datetime, intent: str) -> Facts:
         ended={r.metadata.name: r for _, r in of(EndedRecord)},
         outbox={r.metadata.name: r for _, r in of(OutboxRecord)},
         cards={card.serial: card for _, r in of(CardsRecord) for card in r.cards},
+        alerts={r.metadata.name: r.alerts for _, r in of(AlertsRecord)},
     )
     return _with_controller(_with_inventories(facts, of(Inventory)), of(ControllerRecord))
 

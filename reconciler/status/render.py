@@ -38,6 +38,7 @@ from schemas.status.gpr_status import (
     Phase,
     WorkspacePhase,
 )
+from schemas.status.gpu_alerts import AlertsRecord
 from schemas.status.inventory import PoolNodes
 from schemas.status.judgements import SpentRecord, TrustRecord
 
@@ -108,11 +109,13 @@ def render(
 
 
 def _remembered(facts: Facts, written: Written) -> Files:
-    """Slices' usage, cards that failed, and the statistics of finished requests."""
+    """Slices' usage, cards that failed, alerts, and the statistics of finished requests."""
     records: dict[str, Document] = {f"usage/{name}.yaml": usage for name, usage in facts.usage.items()}
     if facts.insights is not None:
         records["insights.yaml"] = facts.insights
     records |= _cards(facts)
+    for cluster, alerts in facts.alerts.items():
+        records[f"alerts/{cluster}.yaml"] = AlertsRecord(metadata=Metadata(name=cluster), alerts=alerts)
     records |= {f"insights/{day}.yaml": ended for day, ended in facts.ended.items()}
     return {path: written.document(path, record) for path, record in sorted(records.items())}
 

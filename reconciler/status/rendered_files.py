@@ -32,7 +32,15 @@ class Rendered:
         state = (
             (facts.requests, facts.nodes, facts.clusters, facts.usage, facts.held_deletions),
             (facts.found, facts.unmanaged, facts.workspaces, facts.used_approvals, facts.trust),
-            (facts.insights, facts.ended, facts.scales, facts.faults, facts.outbox, facts.cards),
+            (
+                facts.insights,
+                facts.ended,
+                facts.scales,
+                facts.faults,
+                facts.outbox,
+                facts.cards,
+                facts.alerts,
+            ),
         )
         # The order is left out: ageing changes it over time, and the next new fact updates it.
         made = partial(render, facts, wanted, order, problems, self._written, frozen=frozen)

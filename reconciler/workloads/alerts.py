@@ -18,6 +18,7 @@ from reconciler.telemetry.telemetry_port import Metric
 from reconciler.workloads.gpu_rows import Gpu
 from reconciler.workloads.thresholds import BRAKE_BIT, is_heated
 from schemas.reading.units import format_instant
+from schemas.status.xids import class_of
 
 Row = dict[str, Any]
 
@@ -134,7 +135,7 @@ def _errors(gpu: Gpu) -> Iterator[Alert]:
         )
     if values.get(Metric.REMAP_FAILURE):
         yield Alert(AlertKind.REMAP_FAILURE, gpu, f"{gpu.name} has no spare memory rows left", 1, 0)
-    if xid := values.get(Metric.XID):
+    if (xid := values.get(Metric.XID)) and class_of(int(xid)) in gpu.limits.xids:
         yield Alert(AlertKind.XID, gpu, f"{gpu.name} reported error Xid {xid:g}", xid)
 
 
@@ -143,7 +144,7 @@ def _limits(gpu: Gpu) -> Iterator[Alert]:
     heat, memory, power = (
         values.get(one) for one in (Metric.TEMPERATURE, Metric.MEMORY_TEMPERATURE, Metric.POWER)
     )
-    if is_heated(values):
+    if is_heated(values) and limits.throttled:
         at = "" if heat is None else f" at {heat:g} °C"
         yield Alert(
             AlertKind.HEAT_SLOWDOWN, gpu, f"{gpu.name} is slowed down by heat{at}", heat, limits.temp_c
@@ -154,7 +155,7 @@ def _limits(gpu: Gpu) -> Iterator[Alert]:
     if memory is not None and limits.memory_temp_c is not None and memory >= limits.memory_temp_c:
         text = f"the memory of {gpu.name} has {memory:g} °C; its limit is {limits.memory_temp_c:g} °C"
         yield Alert(AlertKind.MEMORY_TOO_HOT, gpu, text, memory, limits.memory_temp_c)
-    if int(values.get(Metric.THROTTLE, 0)) & BRAKE_BIT:
+    if int(values.get(Metric.THROTTLE, 0)) & BRAKE_BIT and limits.throttled:
         yield Alert(AlertKind.POWER_BRAKE, gpu, f"{gpu.name} is slowed down by the machine's power brake")
     if power is not None and limits.power_w is not None and power >= limits.power_w:
         text = f"{gpu.name} draws {power:g} W; high is {limits.power_w:g} W"

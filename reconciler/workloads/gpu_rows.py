@@ -27,9 +27,6 @@ from schemas.status.gpr_status import GpuReport
 
 Row = dict[str, Any]
 
-IDLE_PERCENT = 5.0
-"""Use below which a GPU counts as idle."""
-
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
@@ -67,7 +64,7 @@ class Gpu:
     def is_idle(self) -> bool | None:
         """None: its use is unknown."""
         used = self.values.get(Metric.UTILISATION)
-        return None if used is None else used < IDLE_PERCENT
+        return None if used is None else used < self.limits.idle_percent
 
     @property
     def name(self) -> str:
@@ -144,7 +141,7 @@ def _of_node(
             tuple(pod for pod, _ in own),
             is_certain,
             tuple({workload.key: workload for _, workload in own}.values()),
-            limits_of(shape, None if spec is None else spec.health, {} if sample is None else sample.values),
+            limits_of(shape, spec, {} if sample is None else sample.values),
         )
 
 

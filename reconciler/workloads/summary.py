@@ -11,8 +11,8 @@ from statistics import fmean
 from typing import Any
 
 from reconciler.telemetry.telemetry_port import Metric, Series
-from reconciler.workloads.gpu_rows import IDLE_PERCENT, Gpu
-from reconciler.workloads.thresholds import BRAKE_BIT, HEAT_BITS
+from reconciler.workloads.gpu_rows import Gpu
+from reconciler.workloads.thresholds import BRAKE_BIT, HEAT_BITS, IDLE_PERCENT
 
 Row = dict[str, Any]
 

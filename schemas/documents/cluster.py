@@ -11,19 +11,12 @@ from schemas.documents.base import Document, Model, PublicKey
 from schemas.documents.elastic import Burst, Elastic
 from schemas.documents.maintenance import Maintenance
 from schemas.documents.metrics import Metrics
-from schemas.reading.units import Duration, Instant, Lasting, LongName, Name
+from schemas.documents.thresholds import Alerts
+from schemas.reading.units import Duration, Instant, Lasting, LongName, Name, Shape
 
 MAX_NODES = 100_000
 """Most nodes of one cluster."""
 
-Shape = Annotated[
-    str,
-    Field(
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$",
-        description="Name of a GPU product.",
-        examples=["H100-80GB"],
-    ),
-]
 Price = Annotated[float, Field(ge=0, le=100_000, description="Per GPU and hour, in the project's currency.")]
 
 
@@ -357,6 +350,7 @@ class ClusterSpec(Model):
         (), max_length=500, description="Times in which some nodes are unavailable."
     )
     health: Health = Field(Health(), description="When a GPU counts as bad.")
+    alerts: Alerts = Field(Alerts(), description="When a GPU deserves attention; it stays in service.")
     topology: tuple[LabelKey, ...] = Field(
         (),
         max_length=8,

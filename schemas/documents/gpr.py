@@ -14,8 +14,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from schemas.documents.base import Document, Model
-from schemas.documents.cluster import Shape
-from schemas.reading.units import Duration, Instant, Lasting, Line, Name, memory_gb
+from schemas.reading.units import Duration, Instant, Lasting, Line, Name, Shape, memory_gb
 
 DEFAULT_PRIORITY = 101
 MAX_PRIORITY = 300

@@ -9,11 +9,10 @@ from pydantic import Field
 
 from schemas.documents.apikey import Role
 from schemas.documents.base import Document, Model, Person
-from schemas.documents.cluster import Shape
 from schemas.documents.notifications import Routes
 from schemas.documents.scheduling import Scheduling
 from schemas.documents.slice import Quota, SliceLimits
-from schemas.reading.units import Duration, Lasting, Name
+from schemas.reading.units import Duration, Lasting, Name, Shape
 
 
 class ProjectLimits(Model):

@@ -7,9 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from schemas.documents.base import Document, Model, Person
-from schemas.documents.cluster import Shape
 from schemas.documents.notifications import Routes
-from schemas.reading.units import Lasting, Name
+from schemas.reading.units import Lasting, Name, Shape
 
 Gpus = Annotated[
     int | None, Field(ge=0, le=1_000_000, description="GPUs of all its nodes together; absent: any.")

@@ -15,6 +15,7 @@ from schemas.export.json_schemas import schema_of
 from schemas.reading.reader import PATHS
 from schemas.status.cards import CardsRecord
 from schemas.status.gpr_status import AgentReport, ControllerRecord, GPRRecord, NodeRecord, WorkspaceRecord
+from schemas.status.gpu_alerts import AlertsRecord
 from schemas.status.insights import EndedRecord, Insights
 from schemas.status.inventory import Inventory, PoolNodes, Schedule
 from schemas.status.judgements import SpentRecord, TrustRecord
@@ -24,6 +25,7 @@ FOLDER = Path(__file__).parents[1] / "json"
 USER_KINDS: tuple[type[Document], ...] = tuple(rule.model for rule in PATHS)
 MACHINE_KINDS: tuple[type[Document], ...] = (
     CardsRecord,
+    AlertsRecord,
     GPRRecord,
     AgentReport,
     NodeRecord,

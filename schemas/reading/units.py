@@ -125,6 +125,14 @@ Instant = Annotated[
 Name = Annotated[
     str, Field(pattern=NAME_PATTERN, description="lower-case letters, digits and '-', at most 63")
 ]
+Shape = Annotated[
+    str,
+    Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$",
+        description="Name of a GPU product.",
+        examples=["H100-80GB"],
+    ),
+]
 Line = Annotated[str, Field(pattern=LINE_PATTERN)]
 """Text for one line of a table, log or message: without line breaks or other control characters."""
 LongName = Annotated[

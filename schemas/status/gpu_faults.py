@@ -266,7 +266,57 @@ NODE_FAULT_KINDS: tuple[FaultKind, ...] = (
 )
 """Kinds of faults of a whole node, worst first."""
 
-_BY_NAME = {kind.name: kind for kind in (*FAULT_KINDS, *NODE_FAULT_KINDS)}
+_CLEAR = "ten minutes clear of the threshold"
+ALERT_KINDS: tuple[FaultKind, ...] = (
+    FaultKind(
+        "GpuHot",
+        "is hot; check the node's cooling and its neighbours in the rack",
+        "at the cluster's threshold, else 87 °C, else five degrees before the card slows down",
+        _CLEAR + ", five degrees below it",
+        GpuAction.WATCH,
+        "E",
+        _s(60),
+    ),
+    FaultKind(
+        "MemoryHot",
+        "has hot memory; check the node's cooling",
+        "at the cluster's threshold, else the card's own maximum, else 95 °C",
+        _CLEAR + ", five degrees below it",
+        GpuAction.WATCH,
+        "E",
+        _s(60),
+    ),
+    FaultKind(
+        "Throttled",
+        "is slowed down by heat or the power brake; its work takes longer",
+        "the driver's or the hardware's thermal slowdown, or the external power brake",
+        "ten minutes without",
+        GpuAction.WATCH,
+        "E",
+        _s(60),
+    ),
+    FaultKind(
+        "PowerHigh",
+        "draws nearly as much power as its board may; usual under full load",
+        "at the cluster's share of the board's limit, else 87 %",
+        _CLEAR + ", five percent below it",
+        GpuAction.WATCH,
+        "E",
+        _s(600),
+    ),
+    FaultKind(
+        "GpuIdle",
+        "is idle while others of its node work; use it, or ask for fewer GPUs",
+        "below the cluster's use, else 5 %, for idleFor, else 30 minutes, while another GPU of the node is used",
+        "used, or the whole node idle, for ten minutes",
+        GpuAction.WATCH,
+        "E",
+    ),
+)
+"""What deserves attention and takes no GPU out of service, the most urgent first (`agent.crossings`)."""
+ALERT_NAMES = tuple(kind.name for kind in ALERT_KINDS)
+
+_BY_NAME = {kind.name: kind for kind in (*FAULT_KINDS, *NODE_FAULT_KINDS, *ALERT_KINDS)}
 _ORDER = (
     *(name for name in ("GpuLost", "GpuMissing", "GpuWedged", "RecoveryAction", "RemapFailure")),
     *("SramThreshold", "RowsExhausted", "PagesExhausted", "EccUncorrectable", "Xid"),

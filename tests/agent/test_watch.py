@@ -301,3 +301,26 @@ def test_a_file_asks_the_agent_to_let_go(tmp_path, caplog, content, asked, told)
         path.write_text(content)
     assert from_file(path)(NOW) is asked
     assert ("release not understood" in caplog.text) is told
+
+
+def test_a_crossing_is_one_report_when_it_begins_and_one_when_it_is_over():
+    """H6: thresholds come from the manifest, the node stays healthy, and a new process says nothing twice."""
+    world = World()
+    text = (
+        MANIFEST.format(gpus=8, patience=3)
+        + "  alerts: {temperature: 99, shapes: [{gpuShape: H100-80GB, SET}]}\n"
+    )
+    world.commit_manifest(text=text.replace("SET", "powerPercent: 20"))
+    world.use_gpus(world.now)
+    world.cycles(90)
+    world.start()
+    world.cycles(30)
+    reports = world.reports()
+    assert [{r.gpus[0].watched for r in reports}, {r.healthy for r in reports}] == [
+        {(), ("PowerHigh",)},
+        {True},
+    ]
+    assert len([r for r in reports if r.gpus[0].watched]) == 1
+    world.commit_manifest(text=text.replace("SET", "powerPercent: 100"))
+    world.cycles(120)
+    assert world.reports()[-1].gpus[0].watched == ()

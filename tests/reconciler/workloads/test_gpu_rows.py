@@ -108,14 +108,13 @@ def test_a_row_is_found_by_any_of_its_names() -> None:
 
 def test_limits_are_those_of_the_board() -> None:
     none: dict[Metric, float] = {}
-    health = CLUSTER.health
     assert [
-        limits_of(shape, health, none).power_w
+        limits_of(shape, CLUSTER, none).power_w
         for shape in ("A100-80GB", "H100-80GB", "A10-24GB", "H100-PCIE-80GB")
     ] == [*(348, 609, 140, 304.5)]
-    assert limits_of("Unheard-1", health, none).power_w is None
-    assert limits_of("Unheard-1", health, {Metric.POWER_LIMIT: 500.0}).power_w == 435
-    assert limits_of("L40S-48GB", None, none).temp_c is None
+    assert limits_of("Unheard-1", CLUSTER, none).power_w is None
+    assert limits_of("Unheard-1", CLUSTER, {Metric.POWER_LIMIT: 500.0}).power_w == 435
+    assert limits_of("Tesla V100-SXM2-16GB", None, none) == Limits(82, 95, 261)
 
 
 def test_an_idle_gpus_low_clock_is_no_slowdown() -> None:
