@@ -39,15 +39,15 @@ def with_alerts(
     before: Alerts, reports: Mapping[NodeKey, AgentReport], clusters: Mapping[str, ClusterSpec], now: datetime
 ) -> Alerts:
     """The alerts after these reports; the same object if nothing changed. O(GPUs reported)."""
-    since = {(cluster, one.node, one.reason): one.since for cluster, all_ in before.items() for one in all_}
+    known = _by_key(before)
     found: dict[str, list[NodeAlert]] = {}
     for (cluster, node), report in sorted(reports.items()):
         if cluster not in clusters:
             continue
         for reason, gpus in _noticed(report):
-            at = since.get((cluster, node, reason), now.replace(microsecond=0))
-            found.setdefault(cluster, []).append(NodeAlert(node=node, reason=reason, gpus=gpus, since=at))
-    after = {cluster: tuple(_bounded(alerts, since, cluster)) for cluster, alerts in found.items()}
+            one = _alert(known.get((cluster, node, reason)), node, reason, gpus, now)
+            found.setdefault(cluster, []).append(one)
+    after = {cluster: tuple(_bounded(alerts, known, cluster)) for cluster, alerts in found.items()}
     return before if after == before else after
 
 
@@ -88,11 +88,18 @@ def _noticed(report: AgentReport) -> Iterator[tuple[str, tuple[int, ...]]]:
     return ((reason, tuple(sorted(found[reason]))) for reason in sorted(found))
 
 
-def _bounded(alerts: list[NodeAlert], since: Mapping[Key, datetime], cluster: str) -> list[NodeAlert]:
+def _alert(old: NodeAlert | None, node: str, reason: str, gpus: tuple[int, ...], now: datetime) -> NodeAlert:
+    if old is not None and old.gpus == gpus:
+        return old
+    since = now.replace(microsecond=0) if old is None else old.since
+    return NodeAlert(node=node, reason=reason, gpus=gpus, since=since)
+
+
+def _bounded(alerts: list[NodeAlert], known: Mapping[Key, NodeAlert], cluster: str) -> list[NodeAlert]:
     """Those that were told stay, whatever comes."""
     if len(alerts) <= MOST_ALERTS:
         return alerts
-    told_first = sorted(alerts, key=lambda one: (cluster, one.node, one.reason) not in since)
+    told_first = sorted(alerts, key=lambda one: (cluster, one.node, one.reason) not in known)
     return sorted(told_first[:MOST_ALERTS], key=lambda one: (one.node, one.reason))
 
 

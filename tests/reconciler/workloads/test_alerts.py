@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 
 import pytest
@@ -9,7 +10,8 @@ import pytest
 from reconciler.telemetry.telemetry_port import GpuSample
 from reconciler.workloads.alerts import ADVICE, SEVERITY, AlertKind, alerts_of, row
 from reconciler.workloads.gpu_rows import gpus_of
-from tests.reconciler.workloads.gpus import NOW, device, fleet, sample
+from schemas.documents.thresholds import Alerts
+from tests.reconciler.workloads.gpus import CLUSTER, NOW, device, fleet, sample
 
 
 def kinds(*samples: GpuSample, **more: object) -> list[str]:
@@ -44,6 +46,30 @@ def kinds(*samples: GpuSample, **more: object) -> list[str]:
 )
 def test_a_value_raises_what_it_means(one: GpuSample, want: list[str]) -> None:
     assert kinds(one) == want
+
+
+@pytest.mark.parametrize(
+    ("own", "one", "want"),
+    [
+        pytest.param({"temperature": 80}, sample("h100-1", 0, temp=80), ["TooHot"], id="the cluster's heat"),
+        pytest.param({"temperature": 90}, sample("h100-1", 0, temp=88), [], id="which goes first"),
+        pytest.param({"powerPercent": 95}, sample("h100-1", 0, power=640), [], id="a share of power"),
+        pytest.param(
+            {"throttled": False}, sample("h100-1", 0, throttle=0xA0), [], id="throttling does not count"
+        ),
+        pytest.param({"idleBelow": 30}, sample("h100-1", 0, use=29), ["IdleGpu"], id="little use"),
+        pytest.param({}, sample("h100-1", 0, xid=43), [], id="an informational error"),
+        pytest.param(
+            {"xids": ["Informational"]}, sample("h100-1", 0, xid=43), ["Xid"], id="a class of errors"
+        ),
+        pytest.param({"xids": []}, sample("h100-1", 0, xid=79), ["Xid"], id="faults always count"),
+    ],
+)
+def test_thresholds_are_the_clusters(own: dict[str, object], one: GpuSample, want: list[str]) -> None:
+    """H6: for the cluster and for the node's shape alike."""
+    for given in (own, {"shapes": [{"gpuShape": "H100-80GB", **own}]}):
+        clusters = {"east": CLUSTER.edited(alerts=Alerts.model_validate_json(json.dumps(given)))}
+        assert kinds(one, clusters=clusters) == want
 
 
 def test_an_idle_gpu_of_nobody_is_no_alert() -> None:
