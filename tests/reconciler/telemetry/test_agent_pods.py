@@ -9,13 +9,17 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 import pytest
+import yaml
 
 from agent.port import GpuReading
 from agent.telemetry.exporter import Exporter
 from agent.telemetry.server import TelemetryServer
 from reconciler.clock import ManualClock
 from reconciler.clusters.kubernetes.api.api_client import Json, Rejected
+from reconciler.clusters.kubernetes.api.connection import from_text
 from reconciler.clusters.kubernetes.names import SYSTEM_NAMESPACE
+from reconciler.deploying import part_rights
+from reconciler.deploying.part_names import Place
 from reconciler.telemetry.agent_pods import AgentPods
 from reconciler.telemetry.ring_telemetry import RingTelemetry
 from reconciler.telemetry.telemetry_port import GpuKey, Metric, Query
@@ -105,6 +109,34 @@ def test_agents_answer_through_the_api_server(system) -> None:
     assert [(s.node, s.reason) for s in found.silences] == [(B[1], "NoMetrics"), (C[1], "NoMetrics")]
     assert [[p.value for p in s.points] for s in ranges.series] == [[5.0, 6.0, 7.0, 8.0, 9.0, 10.0]]
     assert "agents.telemetry.enabled" in found.silences[0].message
+
+
+def test_the_rights_of_the_chart_suffice_and_reach_no_further(system) -> None:
+    """A11: a portal that asks agents may do that, in that namespace."""
+    place, rules = Place("1"), part_rights.asking_agents()
+    account = part_rights.account(place, "portal", calls=True)
+    for item in (account, *part_rights.granted(place, "portal", rules)):
+        group = "/api/v1" if item["kind"] == "ServiceAccount" else f"/apis/{item['apiVersion']}"
+        plural = item["kind"].lower() + "s"
+        system.api.create(f"{group}/namespaces/{SYSTEM_NAMESPACE}/{plural}", item)
+    path = f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/serviceaccounts/egs-portal/token"
+    asked = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"expirationSeconds": 600},
+    }
+    token = system.api.create(path, asked)["status"]["token"]
+    config = yaml.safe_load(system.kubeconfig.read_text())
+    config["users"] = [{"name": user["name"], "user": {"token": token}} for user in config["users"]]
+    portal = from_text("east", yaml.safe_dump(config))
+    with agent(A) as (address, port):
+        pod(system, A[1], address, port)
+        found = RingTelemetry("east", AgentPods("east", portal)).latest([A], NOW)
+    assert [s.gpu.at_node for s in found.samples] == [A]
+    for beyond in ("/api/v1/namespaces/default/pods", f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/secrets"):
+        with pytest.raises(Rejected) as refused:
+            portal.get(beyond)
+        assert refused.value.status == 403
 
 
 def test_an_agent_that_is_gone_is_told_and_stops_no_other(system) -> None:
