@@ -38,7 +38,8 @@ def owed_nodes(facts: Facts, reports: Mapping[NodeKey, AgentReport]) -> Iterator
     for key, report in reports.items():
         record = facts.nodes.get(key)
         is_out = record is not None and record.state is NodeState.UNHEALTHY and record.until is None
-        if (record is None and not report.healthy) or (is_out and report.healthy):
+        is_ready = record is None or record.state is NodeState.READY
+        if (is_ready and not report.healthy) or (is_out and report.healthy):
             yield f"{'/'.join(key)} {report.at.isoformat()} {report.healthy}"
 
 

@@ -236,7 +236,8 @@ def _health_actions(cluster: str, facts: Facts, view: ClusterView) -> Iterator[A
             continue
         if out and record is not None and not node.isolated:
             yield Action(Do.ISOLATE, cluster, node.name, text=record.reason or "")
-        if not out and node.isolated and (record is None or record.state is not NodeState.LOST):
+        stays = node.upgrade_runs or (record is not None and record.state is NodeState.LOST)
+        if not out and node.isolated and not stays:
             yield Action(Do.RESTORE, cluster, node.name)
 
 

@@ -25,6 +25,7 @@ from reconciler.health.check_results import cut
 from reconciler.health.gpu_alerts import alert_events, with_alerts
 from reconciler.health.node_faults import with_faults
 from reconciler.health.node_health import health_events, judge_nodes
+from reconciler.health.upgraded_nodes import spared_nodes
 from reconciler.lifecycle.file_changes import file_outcome
 from reconciler.lifecycle.free_nodes import FreeNodes
 from reconciler.lifecycle.idle import idle_outcome
@@ -74,7 +75,9 @@ def fold(
     wanted, held = _with_held_deletions(facts, wanted, now, gather)
     context = Context(now, settings, wanted, seen, facts.nodes, clusters)
     _file_outcomes(context, facts, gather, UnchangedRequests() if unchanged is None else unchanged)
-    cards = with_cards(facts.cards, seen.reports, wanted.clusters, now)
+    spared = spared_nodes(seen, facts.nodes, now)
+    counted = {key: report for key, report in seen.reports.items() if key not in spared}
+    cards = with_cards(facts.cards, counted, wanted.clusters, now)
     nodes, failed = _judged(facts, gather.requests, context, failing_lemons(cards, now))
     gather.events += health_events(facts.nodes, nodes, now)
     faults = with_faults(facts.faults, (facts.nodes, nodes), wanted.clusters, now)

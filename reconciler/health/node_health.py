@@ -2,7 +2,7 @@
 
 No more nodes of a pool than its isolation limit are taken out for health reasons: beyond it a node stays in
 service as Suspect until an admin raises `maxIsolated`. Nodes that are cordoned or used by others, unfit for
-their pool or silent do not count towards the limit.
+their pool, silent or in an upgrade of their driver do not count towards the limit.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import MappingProxyType
 
-from reconciler.model.cluster_port import ClusterView, NodeView
+from reconciler.health import upgraded_nodes
+from reconciler.health.upgraded_nodes import Verdict
+from reconciler.model.cluster_port import UPGRADE_FAILED, ClusterView, NodeView
 from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import IN_SERVICE, NodeKey, Seen
 from schemas.documents.cluster import ClusterSpec, Pool
@@ -40,6 +42,7 @@ class Evidence:
     overdue: frozenset[NodeKey]
     now: datetime
     lemons: Mapping[NodeKey, str]  # why a node with a bad card is quarantined
+    spared: frozenset[NodeKey]  # their agents' findings do not count
 
 
 def judge_nodes(
@@ -56,12 +59,13 @@ def judge_nodes(
     with a bad card is quarantined (see `reconciler.health.cards`).
     """
     records: dict[NodeKey, NodeRecord] = {}
+    spared = upgraded_nodes.spared_nodes(seen, before, now)
     for cluster in sorted(clusters):
         view = seen.views.get(cluster)
         if view is None:
             records |= {key: record for key, record in before.items() if key[0] == cluster}
             continue
-        evidence = Evidence(cluster, clusters[cluster], view, seen, before, overdue, now, lemons)
+        evidence = Evidence(cluster, clusters[cluster], view, seen, before, overdue, now, lemons, spared)
         for pool in clusters[cluster].pools:
             records |= _judge_pool(evidence, pool)
     return records
@@ -73,12 +77,8 @@ def _judge_pool(evidence: Evidence, pool: Pool) -> dict[NodeKey, NodeRecord]:
         verdict = _verdict(evidence, node)
         if verdict is not None:
             found.append(_record(evidence, pool, node, verdict))
-    limited = _within_limit(found, pool, evidence.before)
+    limited = _within_limit(upgraded_nodes.in_turn(found, pool, evidence.before), pool, evidence.before)
     return {(evidence.cluster, record.metadata.name): record for record in limited}
-
-
-Verdict = tuple[NodeState, str, str]
-"""State, reason and message of one node."""
 
 
 def _record(evidence: Evidence, pool: Pool, node: str, verdict: Verdict) -> NodeRecord:
@@ -86,6 +86,11 @@ def _record(evidence: Evidence, pool: Pool, node: str, verdict: Verdict) -> Node
     state, reason, message = verdict
     old, report = evidence.before.get(key), evidence.seen.reports.get(key)
     same = old is not None and old.reason == reason
+    until = old.until if old is not None and same else None
+    if reason == upgraded_nodes.UPGRADE:
+        until = upgraded_nodes.counts_again(
+            old if same else None, evidence.view.nodes.get(node), evidence.now
+        )
     return NodeRecord(
         metadata=NodeMetadata(name=node),
         cluster=evidence.cluster,
@@ -94,7 +99,7 @@ def _record(evidence: Evidence, pool: Pool, node: str, verdict: Verdict) -> Node
         reason=reason,
         message=message,
         since=old.since if old is not None and same else evidence.now,
-        until=old.until if old is not None and same else None,
+        until=until,
         gpus=() if report is None else report.gpus,
     )
 
@@ -105,13 +110,16 @@ def _verdict(evidence: Evidence, node: str) -> Verdict | None:
     view = evidence.view.nodes.get(node)
     if view is None:
         return NodeState.LOST, "NodeGone", "the cluster does not know this node"
-    if not view.ready:
+    if not view.ready and (view.lease is not None or not view.upgrade_runs):
         return NodeState.LOST, "NodeNotReady", "the node is silent"
     cleared = max((c.at for c in evidence.spec.cleared if c.node == node), default=None)
-    verdict = _kept(evidence.before.get(key), cleared, evidence.now) or _reported(evidence, key, cleared)
+    find = _found_before if key in evidence.spared else _reported
+    verdict = _kept(evidence.before.get(key), cleared, evidence.now) or find(evidence, key, cleared)
     if verdict is None and key in evidence.overdue:
         return _unclean(evidence, key, view)
-    return verdict or _unusable(view)
+    if verdict is None and key in evidence.spared:
+        return upgraded_nodes.verdict_on(view)
+    return verdict or _unusable(view) or upgraded_nodes.waiting(view)
 
 
 def _unclean(evidence: Evidence, key: NodeKey, view: NodeView) -> Verdict:
@@ -166,6 +174,17 @@ def _reported(evidence: Evidence, key: NodeKey, cleared: datetime | None) -> Ver
     return NodeState.UNHEALTHY, report.reason or "Unhealthy", report.message or "reported by its agent"
 
 
+def _found_before(evidence: Evidence, key: NodeKey, cleared: datetime | None) -> Verdict | None:
+    """In an upgrade: what the agent reported before and does not take back."""
+    old = evidence.before.get(key)
+    found = _reported(evidence, key, cleared)
+    if old is None or found is None or old.state not in {NodeState.UNHEALTHY, NodeState.SUSPECT}:
+        return None
+    if evidence.view.nodes[key[1]].upgrade == UPGRADE_FAILED:
+        return None  # that is what people must know first
+    return NodeState.UNHEALTHY, old.reason or found[1], (old.message or "").partition(STAYS)[0]
+
+
 def _kept(old: NodeRecord | None, cleared: datetime | None, now: datetime) -> Verdict | None:
     """A quarantine lasts until an operator clears it; a failed check until its time is over."""
     if old is None or (cleared is not None and cleared >= old.since):
@@ -181,6 +200,7 @@ def _kept(old: NodeRecord | None, cleared: datetime | None, now: datetime) -> Ve
 STAYS = "; it stays in service because "
 NOT_CLEAN, PODS_STAY = "NotClean", "PodsStay"
 LEMON = "LemonCard"
+USELESS = frozenset({PODS_STAY, upgraded_nodes.FAILED})
 PEOPLE_CLEAR = frozenset({"FaultTrend", "PostCheckFailed", PODS_STAY, LEMON})
 
 
@@ -194,8 +214,8 @@ def _within_limit(
         old = before.get((record.cluster, record.metadata.name))
         return old is not None and old.state in ISOLATING
 
-    # A node used by foreign pods is useless in service, however many are out.
-    isolating = [r for r in records if r.state in ISOLATING and r.reason != PODS_STAY]
+    # A node used by foreign pods, or without a driver, is useless in service, however many are out.
+    isolating = [r for r in records if r.state in ISOLATING and r.reason not in USELESS]
     isolating.sort(key=lambda r: (not was_out(r), r.since, r.metadata.name))
     suspect = {r.metadata.name for r in isolating[pool.isolation_limit :]}
     return [
@@ -216,11 +236,15 @@ def health_events(
     """Health changes for users: nodes that left service, returned, or should have left."""
     told = []
     for key in sorted({*before, *after}):
-        old, new = before.get(key), after.get(key)
+        old, new = _not_ready(before.get(key)), _not_ready(after.get(key))
         if (old and (old.state, old.reason)) == (new and (new.state, new.reason)):
             continue
         told.append(_event(key, new, now))
     return tuple(told)
+
+
+def _not_ready(record: NodeRecord | None) -> NodeRecord | None:
+    return None if record is None or record.state is NodeState.READY else record
 
 
 def _event(key: NodeKey, new: NodeRecord | None, now: datetime) -> Event:

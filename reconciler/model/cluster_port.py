@@ -19,6 +19,11 @@ Stage = Literal["pre", "run", "post"]
 """When a node is checked: before a start, between the nodes of a running lease, after an end."""
 
 
+UPGRADE_FAILED = "upgrade-failed"
+AT_REST = frozenset({"", "upgrade-required", UPGRADE_FAILED})
+"""States of an upgrade in which nothing happens on the node: none, waiting for its turn, given up."""
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Stamp:
     """The decision's origin: the controller's term, then its commit's sequence number. Later is greater."""
@@ -114,11 +119,19 @@ class NodeView:
     domains: tuple[str, ...] = ()  # its topology domains in the manifest's order, the largest first
     staying: tuple[str, ...] = ()
     """GPU pods of a node that is being released, with their namespaces, and what blocks each."""
+    upgrade: str = ""
+    """State of an upgrade of its GPU driver, as the GPU operator names it; empty: none, or done."""
+    keeps_driver: bool = False  # by us: no upgrade may begin
 
     @property
     def usable(self) -> bool:
         """True if it can be assigned to a new lease, as far as the cluster shows."""
-        return self.ready and self.fits and not (self.cordoned or self.foreign)
+        return self.ready and self.fits and not (self.cordoned or self.foreign or self.upgrade_runs)
+
+    @property
+    def upgrade_runs(self) -> bool:
+        """True while its GPU driver is being replaced."""
+        return self.upgrade not in AT_REST
 
     @property
     def fits(self) -> bool:

@@ -12,7 +12,7 @@ from datetime import datetime
 from reconciler.model.facts import Facts, Wanted
 from reconciler.model.statuses import live
 from schemas.rules.problems import quoted
-from schemas.status.gpr_status import HOLDING, GPRStatus, Phase, WorkspacePhase
+from schemas.status.gpr_status import HOLDING, GPRStatus, NodeRecord, NodeState, Phase, WorkspacePhase
 
 MARKUP = re.compile(r"[\\\[\]<>`|]")
 """Characters that could end a cell, or become a link, code or HTML: texts of agents and checks are untrusted."""
@@ -122,14 +122,18 @@ def _nodes(facts: Facts, wanted: Wanted) -> str:
         note = spec.mode if reach is None or reach.reachable else f"unreachable since {_time(reach.since)}"
         for pool in spec.pools:
             names = pool.node_names()
-            out = sum((cluster, n) in facts.nodes for n in names)
+            gone = {n for n in names if _is_not_ready(facts.nodes.get((cluster, n)))}
             held = sum((cluster, n) in leased for n in names)
-            free = sum((cluster, n) not in leased and (cluster, n) not in facts.nodes for n in names)
+            free = sum((cluster, n) not in leased and n not in gone for n in names)
             shape = f"{pool.gpus_per_node} × {pool.gpu_shape}"
             rows.append(
-                (f"{cluster}/{pool.name}", shape, str(len(names)), str(held), str(free), str(out), note)
+                (f"{cluster}/{pool.name}", shape, str(len(names)), str(held), str(free), str(len(gone)), note)
             )
     return _table(("pool", "node", "nodes", "leased", "free", "out", "cluster"), rows)
+
+
+def _is_not_ready(record: NodeRecord | None) -> bool:
+    return record is not None and record.state is not NodeState.READY
 
 
 def _out(facts: Facts) -> str:
@@ -142,6 +146,7 @@ def _out(facts: Facts) -> str:
             _time(record.since),
         )
         for (cluster, node), record in sorted(facts.nodes.items())
+        if _is_not_ready(record)
     ]
     return _table(("node", "state", "reason", "message", "since"), rows)
 

@@ -51,7 +51,9 @@ MAX_FILES = 1000
 CARD_FILES = 64
 """So that 5,000 cards with 20 faults each stay far below 1 MB a file."""
 SETTLED = frozenset({WorkspacePhase.READY, WorkspacePhase.SUPERSEDED})
-SEEN_ANEW = frozenset({NodeState.LOST, NodeState.CORDONED, NodeState.UNFIT, NodeState.OCCUPIED})
+SEEN_ANEW = frozenset(
+    {NodeState.READY, NodeState.LOST, NodeState.CORDONED, NodeState.UNFIT, NodeState.OCCUPIED}
+)
 """States that the next look at the cluster reports again: their files are left out first."""
 MAX_HELD = 500
 """Held changes in one file; each has its path, the person and the advice."""

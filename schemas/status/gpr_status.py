@@ -356,7 +356,7 @@ class NodeState(StrEnum):
     UNHEALTHY = "Unhealthy"  # reported bad and taken out
     SUSPECT = "Suspect"  # reported bad, but the pool's isolation limit is reached: an admin must decide
     QUARANTINED = "Quarantined"  # bad too often, or unclean after a lease: an admin must clear it
-    CORDONED = "Cordoned"  # taken out by someone else
+    CORDONED = "Cordoned"  # taken out by someone else, or its driver is being upgraded
     DIRTY = "Dirty"  # its lease is over, but the node is not clean yet
     LOST = "Lost"  # unknown to the cluster, or silent
     UNFIT = "Unfit"  # differs from its pool's manifest
@@ -364,7 +364,7 @@ class NodeState(StrEnum):
 
 
 class NodeRecord(Document):
-    """`nodes/<cluster>/<node>.yaml`: a node that is not Ready, or was not within the last day."""
+    """`nodes/<cluster>/<node>.yaml`: a node that is not Ready, or about which there is something to say."""
 
     kind: Literal["Node"] = Field("Node", description="Kind of document.")
     metadata: NodeMetadata = Field(description="The node's name.")
@@ -374,7 +374,9 @@ class NodeRecord(Document):
     reason: str | None = Field(None, description="Why: a stable CamelCase identifier.")
     message: str | None = Field(None, description="The same for people.")
     since: Instant = Field(description="Since when.")
-    until: Instant | None = Field(None, description="When a failed check no longer counts against it.")
+    until: Instant | None = Field(
+        None, description="When a failed check no longer counts against it, or findings after an upgrade do."
+    )
     gpus: tuple[GpuReport, ...] = Field((), description="Its GPUs as last reported.")
 
 

@@ -320,6 +320,85 @@ def test_restore_never_undoes_what_a_person_cordoned(rig):
     assert (node.cordoned, node.isolated) == (True, False)
 
 
+# --- upgrades of the GPU driver ---
+
+
+def keeps_driver(rig: Rig, now: datetime) -> bool:
+    """Whether no upgrade may begin on the node."""
+    return rig.driver.observe(now).nodes[A].keeps_driver
+
+
+def test_no_upgrade_of_the_driver_begins_from_before_a_lease_until_its_node_is_clean(rig):
+    """H14: driver upgrades happen only between leases."""
+    assert not keeps_driver(rig, NOW)
+    rig.driver.check(A, "pre", VISION, FIRST, NOW)
+    assert keeps_driver(rig, NOW)
+    _, at = check(rig, A, "pre", VISION, NOW)
+    assert rig.driver.add(A, VISION, FIRST, at) == Done()
+    assert keeps_driver(rig, at)
+    rig.driver.evict(A, VISION.uid, at + MINUTE, FIRST, at)
+    assert keeps_driver(rig, at + MINUTE)
+    _, at = finish(lambda t: rig.driver.remove(A, VISION.uid, FIRST, t), at + MINUTE)
+    assert keeps_driver(rig, at)
+    rig.driver.check(A, "post", VISION, FIRST, at)
+    assert keeps_driver(rig, at)
+    _, at = check(rig, A, "post", VISION, at)
+    assert not keeps_driver(rig, at)
+
+
+def test_a_node_whose_lease_never_began_is_open_to_upgrades_again(rig):
+    _, at = check(rig, A, "pre", VISION, NOW)
+    assert keeps_driver(rig, at)
+    for _ in range(2):
+        at += HOUR
+        rig.driver.differences((), at)
+        rig.driver.ensure_fleet(FIRST, at)
+    assert not keeps_driver(rig, at)
+
+
+def test_a_replaced_node_is_open_to_upgrades_although_it_has_no_checks(rig):
+    rig.driver.add(A, VISION, FIRST, NOW)
+    _, at = finish(lambda t: rig.driver.remove(A, VISION.uid, FIRST, t), NOW)
+    assert keeps_driver(rig, at)
+    for _ in range(2):
+        at += 5 * MINUTE
+        rig.driver.differences((), at)
+        rig.driver.ensure_fleet(FIRST, at)
+    assert not keeps_driver(rig, at)
+
+
+def test_a_node_whose_checks_failed_is_open_to_upgrades(rig):
+    rig.kill(A, NOW)
+    results, at = check(rig, A, "pre", VISION, NOW)
+    assert not all(result.passed for result in results)
+    assert not keeps_driver(rig, at)
+
+
+@pytest.mark.parametrize(
+    ("state", "runs"),
+    [
+        ("upgrade-required", False),
+        ("cordon-required", True),
+        ("wait-for-jobs-required", True),
+        ("pod-deletion-required", True),
+        ("drain-required", True),
+        ("pod-restart-required", True),
+        ("validation-required", True),
+        ("uncordon-required", True),
+        ("upgrade-failed", False),
+    ],
+)
+def test_an_upgrade_of_the_driver_is_seen_and_checks_wait_for_it(rig, state, runs):
+    """H14: what an upgrade breaks meanwhile is no failed check."""
+    rig.upgrade(A, state, NOW)
+    node = rig.driver.observe(NOW).nodes[A]
+    assert (node.upgrade, node.upgrade_runs, node.usable) == (state, runs, not runs)
+    answer = rig.driver.check(A, "pre", VISION, FIRST, NOW)
+    assert isinstance(answer, Busy)
+    assert (state in answer.message) == runs
+    assert keeps_driver(rig, NOW) == (not runs)
+
+
 # --- trouble ---
 
 

@@ -241,7 +241,7 @@ class KubernetesCluster:
             strangers = cluster_view.foreign(pods, owners, lease.slice)
             if held is None and strangers:
                 return Refused("NodeInUse", f"GPUs of node {node} are used by {', '.join(strangers[:3])}")
-            return replace(marks, lease=lease, exit_by=None)
+            return replace(marks, lease=lease, exit_by=None, prepared="")
 
         return self._writer.change(node, stamp, decide)
 

@@ -127,6 +127,17 @@ class NodeTainted:
     kind: Literal["NodeTainted"] = "NodeTainted"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverUpgrade:
+    """The GPU driver is upgraded, or waits for that."""
+
+    node: str
+    state: str  # as the GPU operator names it
+    at: datetime
+    until: datetime | None = None
+    kind: Literal["DriverUpgrade"] = "DriverUpgrade"
+
+
 Scripted = (
     NodeDies
     | NodeCordoned
@@ -137,6 +148,7 @@ Scripted = (
     | CheckFails
     | NamespaceDeleted
     | ForeignPod
+    | DriverUpgrade
 )
 
 
@@ -155,6 +167,11 @@ def cordoned_nodes(faults: Iterable[Scripted], now: datetime) -> frozenset[str]:
 def taints(faults: Iterable[Scripted], now: datetime) -> dict[str, str]:
     """Foreign taints, one per node."""
     return {f.node: f.taint for f in faults if isinstance(f, NodeTainted) and holds(f, now)}
+
+
+def upgrades(faults: Iterable[Scripted], now: datetime) -> dict[str, str]:
+    """States of upgrades of GPU drivers, by node."""
+    return {f.node: f.state for f in faults if isinstance(f, DriverUpgrade) and holds(f, now)}
 
 
 def foreign_pods(faults: Iterable[Scripted], now: datetime) -> dict[str, tuple[str, ...]]:

@@ -21,6 +21,7 @@ from reconciler.clusters.simulated.scripted_faults import (
     foreign_pods,
     lost_namespaces,
     taints,
+    upgrades,
 )
 from reconciler.model.cluster_port import (
     CheckResult,
@@ -60,6 +61,7 @@ class Held:
     isolated: str | None = None  # the reason
     drain_until: datetime | None = None
     checks: Mapping[Stage, CheckRun] = field(default_factory=dict)
+    driver_kept_until: datetime | None = None  # without a lease: no upgrade of the driver begins before
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,8 +250,8 @@ def view_of(world: World, fleet: Fleet, now: datetime) -> ClusterView:
     nodes = dict(fleet.views)
     dead, cordoned = dead_nodes(world.faults, now), cordoned_nodes(world.faults, now)
     foreign = foreign_pods(world.faults, now)
-    tainted = taints(world.faults, now)
-    for name in {*world.nodes, *dead, *cordoned, *foreign, *tainted} & nodes.keys():
+    tainted, upgraded = taints(world.faults, now), upgrades(world.faults, now)
+    for name in {*world.nodes, *dead, *cordoned, *foreign, *tainted, *upgraded} & nodes.keys():
         held = world.held(name)
         nodes[name] = replace(
             nodes[name],
@@ -262,6 +264,8 @@ def view_of(world: World, fleet: Fleet, now: datetime) -> ClusterView:
             staying=_staying(world, name),
             taint=tainted.get(name, ""),
             foreign=foreign.get(name, ()),
+            upgrade=upgraded.get(name, ""),
+            keeps_driver=held.lease is not None or now < (held.driver_kept_until or EPOCH),
         )
     slices = {name: namespaces_of(world, name, now) for name, s in sorted(world.slices.items()) if s.present}
     workloads = tuple(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from reconciler.clusters.simulated.scripted_faults import dead_nodes
+from reconciler.clusters.simulated.scripted_faults import dead_nodes, upgrades
 from reconciler.clusters.simulated.simulated_checks import NODE_GONE, finished
 from reconciler.clusters.simulated.simulated_workloads import busy_gpus
 from reconciler.clusters.simulated.simulated_world import (
@@ -24,6 +24,7 @@ from reconciler.clusters.simulated.simulated_world import (
     namespaces_of,
 )
 from reconciler.model.cluster_port import (
+    AT_REST,
     Answer,
     Busy,
     CheckResult,
@@ -43,6 +44,9 @@ FRESH = timedelta(minutes=15)
 """Older results say too little about a node."""
 DRAIN = timedelta(seconds=20)
 """Kubernetes gives a pod 30 s to end; most need less."""
+
+CLEANED = timedelta(minutes=2)
+"""The checks after a lease begin within that time; until then the driver is not upgraded."""
 
 Changed = tuple[World, Answer]
 
@@ -97,7 +101,8 @@ def removed(s: WriteTarget, node: str, uid: str, stamp: Stamp) -> Changed:
     until = drained_at(draining, node)
     if until is not None and s.now < until:
         return draining, Busy(until, f"node {node} is draining")
-    return s.world.with_node(node, replace(held, lease=None, drain_until=None)), Done()
+    freed = replace(held, lease=None, drain_until=None, driver_kept_until=s.now + CLEANED)
+    return s.world.with_node(node, freed), Done()
 
 
 def _draining(s: WriteTarget, node: str, held: Held) -> Held:
@@ -178,12 +183,19 @@ def checked(
         run = CheckRun(lease, s.now)
     if run.results is not None:
         return s.world, run.results
-    begun = s.world.with_node(node, replace(held, checks={**held.checks, stage: run}))
+    state = upgrades(s.world.faults, s.now).get(node, "")
+    if stage != "run" and state not in AT_REST:
+        return s.world, Busy(s.now + CHECK, f"the driver of node {node} is being upgraded: {state}")
+    kept = held.driver_kept_until if stage == "run" else run.begun + CHECK + FRESH
+    begun = s.world.with_node(node, replace(held, checks={**held.checks, stage: run}, driver_kept_until=kept))
     until = run.begun + CHECK
     if s.now < until:
         return begun, Busy(until, f"{stage} checks of node {node} run")
     after = finished(begun, s.fleet, node, stage, until)
-    return after, after.held(node).checks[stage].results or ()
+    results = after.held(node).checks[stage].results or ()
+    if stage == "post" or (stage == "pre" and not all(result.passed for result in results)):
+        after = after.with_node(node, replace(after.held(node), driver_kept_until=None))
+    return after, results
 
 
 def _fresh(s: WriteTarget, stage: Stage) -> timedelta:

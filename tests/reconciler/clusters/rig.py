@@ -15,9 +15,15 @@ import pytest
 from reconciler.clusters.kubernetes.api.api_client import Api, Json
 from reconciler.clusters.kubernetes.api.informer import key_of
 from reconciler.clusters.kubernetes.driver import KubernetesCluster
-from reconciler.clusters.kubernetes.names import NAMESPACE_SLICE, SLICE
+from reconciler.clusters.kubernetes.names import DRIVER_STATE, NAMESPACE_SLICE, SLICE
 from reconciler.clusters.simulated.embedded import EmbeddedCluster
-from reconciler.clusters.simulated.scripted_faults import ApiFails, DrainHangs, NodeCordoned, NodeDies
+from reconciler.clusters.simulated.scripted_faults import (
+    ApiFails,
+    DrainHangs,
+    DriverUpgrade,
+    NodeCordoned,
+    NodeDies,
+)
 from reconciler.clusters.simulated.simulated_world import Job
 from reconciler.model.cluster_port import ClusterDriver, Stamp
 from schemas.documents.cluster import Admission, ClusterSpec, Exit, ProductShape
@@ -62,6 +68,9 @@ class Rig(Protocol):
     def cordon(self, node: str, at: datetime) -> None:
         """A person takes the node out."""
 
+    def upgrade(self, node: str, state: str, at: datetime) -> None:
+        """The GPU operator says how far the upgrade of the node's driver is."""
+
     def kill(self, node: str, at: datetime) -> None:
         """The node falls silent."""
 
@@ -90,6 +99,9 @@ class EmbeddedRig:
 
     def cordon(self, node: str, at: datetime) -> None:
         self._cluster.inject(NodeCordoned(node=node, at=at))
+
+    def upgrade(self, node: str, state: str, at: datetime) -> None:
+        self._cluster.inject(DriverUpgrade(node=node, state=state, at=at))
 
     def kill(self, node: str, at: datetime) -> None:
         self._cluster.inject(NodeDies(node=node, at=at))
@@ -141,6 +153,9 @@ class KubernetesRig:
 
     def cordon(self, node: str, at: datetime) -> None:
         self._plane.api.merge(f"/api/v1/nodes/{node}", {"spec": {"unschedulable": True}})
+
+    def upgrade(self, node: str, state: str, at: datetime) -> None:
+        self._plane.api.merge(f"/api/v1/nodes/{node}", {"metadata": {"labels": {DRIVER_STATE: state}}})
 
     def kill(self, node: str, at: datetime) -> None:
         self._kubelets.kill(node, at)

@@ -16,7 +16,7 @@ from typing import Any
 
 from reconciler.clusters.kubernetes.api.api_client import Api, Json, Rejected
 from reconciler.clusters.kubernetes.api.informer import Informer
-from reconciler.clusters.kubernetes.checks import check_jobs, check_verdicts, latency_peers
+from reconciler.clusters.kubernetes.checks import check_jobs, check_verdicts, driver_upgrades, latency_peers
 from reconciler.clusters.kubernetes.checks.check_jobs import JobState, Order, PodState, job_name
 from reconciler.clusters.kubernetes.checks.check_records import Records, Run
 from reconciler.clusters.kubernetes.checks.check_verdicts import NODE_GONE, Storage, Subject
@@ -67,6 +67,7 @@ class Checks:
         self._jobs_path = f"/apis/batch/v1/namespaces/{namespace}/jobs"
         self._pods_path = f"/api/v1/namespaces/{namespace}/pods"
         self._records = Records(api, namespace, wake)
+        self._upgrades = driver_upgrades.DriverUpgrades(writer, self._records, spec.checks.timeout)
         self._jobs = Informer(api, self._jobs_path, check_jobs.read_job, ours, wake)
         self._pods = Informer(api, self._pods_path, check_jobs.read_check_pod, ours, wake)
         self._classes = Informer(api, CLASSES, _is_default, wake=wake)
@@ -95,14 +96,15 @@ class Checks:
         if (refusal := late(f"the record of checks of node {name}", record.stamp, stamp)) is not None:
             return refusal
         run = record.runs.get(stage)
-        if (
-            run is None
-            or not run.counts(subject.lease.uid, now, self._longest)
-            or self._is_due(run, stage, now)
-        ):
-            return self._begin(subject, stage, stamp, now)
-        if run.ended is not None:
+        known = run is not None and run.counts(subject.lease.uid, now, self._longest)
+        if run is not None and known and run.ended is not None and not self._is_due(run, stage, now):
             return run.results
+        if (waits := driver_upgrades.waits(subject, stage, now)) is not None:
+            # What the upgrade interrupts begins again.
+            begun = self._begin(subject, stage, stamp, now) if known else waits
+            return begun if isinstance(begun, Refused) else waits
+        if run is None or not known or run.ended is not None:
+            return self._begin(subject, stage, stamp, now)
         found = self._next(subject, stage, run, stamp, now)
         return self._ended(subject, stage, run, found, (stamp, now)) if isinstance(found, tuple) else found
 
@@ -120,6 +122,7 @@ class Checks:
                 )
                 for node in self._idly_cut(nodes, now)
             ),
+            *self._upgrades.left_over(nodes, now),
         )
 
     def sweep(self, nodes: Sequence[Node], stamp: Stamp, now: datetime) -> None:
@@ -129,6 +132,7 @@ class Checks:
             self._delete(name)
         for node in self._idly_cut(nodes, now):
             mig.settle(self._writer, node, "", stamp)
+        self._upgrades.sweep(nodes, stamp, now)
 
     def _idle_jobs(self, nodes: Sequence[Node], now: datetime) -> list[str]:
         names = {node.name for node in nodes}
@@ -149,19 +153,14 @@ class Checks:
             if MIG_BEFORE in node.annotations
             and marks_of(node).lease is None
             and isinstance(mig.step(node, ""), mig.Change)
-            and not self._is_awaited(node.name, now)
+            and not self._upgrades.is_awaited(node.name, now)
         ]
-
-    def _is_awaited(self, node: str, now: datetime) -> bool:
-        """True if a lease is checking it, or has checked it and may still begin."""
-        run = self._records.of(node).runs.get("pre")
-        return (
-            run is not None and run.counts(run.uid, now, self._longest) and (run.passed or run.ended is None)
-        )
 
     # --- one run ---
 
     def _begin(self, subject: Subject, stage: Stage, stamp: Stamp, now: datetime) -> Busy | Refused:
+        if (refusal := self._upgrades.keep_away(subject, stage, stamp)) is not None:
+            return refusal
         peer = latency_peers.next_of(subject.node.name, subject.peers) if stage == "run" else ""
         run = Run(subject.lease.uid, now, peer)
         old = self._records.of(subject.node.name).runs.get(stage)
@@ -216,6 +215,7 @@ class Checks:
             self._delete(name)
         if stage == "pre" and not ended.passed and self._is_free(subject):
             mig.settle(self._writer, subject.node, "", stamp)
+        self._upgrades.let_in(subject.node, ended, stage, now, stamp)
         return results
 
     # --- GPUs cut by MIG ---

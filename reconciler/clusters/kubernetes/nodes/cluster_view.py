@@ -97,6 +97,8 @@ def _view(
         taint="" if pool is None else node_inventory.repelling_taint(node, spec),
         domains=node_inventory.domains(node, spec),
         staying=() if marks.exit_by is None else tuple(kept_by(pod) for pod in pods),
+        upgrade=node_inventory.upgrade_state(node),
+        keeps_driver=marks.keeps_driver,
     )
 
 

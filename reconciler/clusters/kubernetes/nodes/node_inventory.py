@@ -13,6 +13,7 @@ from datetime import datetime
 
 from reconciler.clusters.kubernetes.api.api_client import Json
 from reconciler.clusters.kubernetes.names import (
+    DRIVER_STATE,
     GPU_RESOURCE,
     MANAGED_BY,
     MANAGER,
@@ -28,6 +29,7 @@ from schemas.documents.cluster import ClusterSpec, Pool
 from schemas.reading.units import parse_instant
 
 GFD = "nvidia.com/gpu."
+UPGRADED = "upgrade-done"
 SHARED = "-SHARED"
 """Suffix that the device plugin adds to the product of a shared GPU."""
 DAEMON_SET = "apps/DaemonSet"
@@ -291,6 +293,12 @@ NICS: Mapping[str, str] = {
 
 def _first(labels: Mapping[str, str], names: Iterable[str]) -> str:
     return next((labels[name] for name in names if labels.get(name)), "")
+
+
+def upgrade_state(node: Node) -> str:
+    """State of an upgrade of its GPU driver; empty: none, or done."""
+    found = node.labels.get(DRIVER_STATE, "")
+    return "" if found == UPGRADED else found
 
 
 def domains(node: Node, spec: ClusterSpec) -> tuple[str, ...]:

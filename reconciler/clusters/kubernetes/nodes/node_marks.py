@@ -3,6 +3,9 @@
 Pure. The wanted state of a node follows from its marks alone: its lease, whether it is being released, why we
 cordoned it. So a repair after drift and a first write are the same patch. Foreign taints, labels and cordons
 stay: the list of taints is written as a whole, but only on the version that was read.
+
+From before a lease until its node is clean, a label of the GPU operator keeps upgrades of the driver away. It gets its
+previous value back afterwards.
 """
 
 from __future__ import annotations
@@ -17,11 +20,14 @@ from reconciler.clusters.kubernetes.api.api_client import Json
 from reconciler.clusters.kubernetes.names import (
     CORDON,
     CORDONED_BEFORE,
+    DRIVER_SKIP,
     EXIT,
     FORCED,
     LEASE,
     OBJECT_STAMP,
+    PREPARED,
     PROJECT,
+    SKIP_BEFORE,
     SLICE,
     STAMP,
 )
@@ -31,9 +37,12 @@ from schemas.reading.units import NAME_PATTERN, format_instant, parse_instant
 
 _STAMP = re.compile(r"([0-9]{1,18})\.([0-9]{1,18})")
 _NAME = re.compile(NAME_PATTERN)
+_LABEL = re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)")
 YES = "true"
 HEALTH = "health: "
 LEAVING = "exit"
+UNSET = "(none)"
+"""No label can have this value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +56,17 @@ class Marks:
     forced: datetime | None = None  # when pods were deleted that may still have been running
     isolated: str | None = None  # why we cordoned it for health reasons
     cordoned_before: bool = False  # by others, before us
+    prepared: str = ""  # the uid of the lease that it is prepared for, or cleaned from
 
     @property
     def cordons(self) -> bool:
         """True if no new pod may run on it."""
         return self.isolated is not None or self.exit_by is not None
+
+    @property
+    def keeps_driver(self) -> bool:
+        """True if the driver may not be upgraded."""
+        return self.lease is not None or bool(self.prepared)
 
     @property
     def serves(self) -> str:
@@ -74,6 +89,7 @@ def marks_of(node: Node) -> Marks:
         forced=None if lease is None else _instant(found.get(FORCED)),
         isolated=isolated,
         cordoned_before=found.get(CORDONED_BEFORE) == YES,
+        prepared=found.get(PREPARED, ""),
     )
 
 
@@ -105,10 +121,10 @@ def cordoned_by_others(node: Node, marks: Marks) -> bool:
 
 
 def freed(marks: Marks, uid: str) -> Marks:
-    """The lease of that uid is over; any other stays."""
+    """The lease of that uid is over; any other stays. The driver stays as it is until the node is clean."""
     if marks.lease is None or marks.lease.uid != uid:
         return marks
-    return replace(marks, lease=None, exit_by=None, forced=None)
+    return replace(marks, lease=None, exit_by=None, forced=None, prepared=uid)
 
 
 def leaving(marks: Marks, uid: str, by: datetime, now: datetime) -> Marks:
@@ -139,7 +155,7 @@ def patch(node: Node, wanted: Marks) -> list[Json]:
 def untouched(node: Node) -> list[Json]:
     """Operations that remove all our marks from a node that is no longer ours."""
     steps = [
-        *relabelled(node, {k: v for k, v in node.labels.items() if k != SLICE}, {}),
+        *relabelled(node, _labels(node, Marks()), {}),
         *_set_taints(node, _others(node)),
         *_cordon(node, Marks(cordoned_before=marks_of(node).cordoned_before)),
     ]
@@ -162,15 +178,16 @@ def relabelled(node: Node, labels: Mapping[str, str], annotations: Mapping[str, 
 
 def differing(node: Node, wanted: Marks) -> tuple[str, ...]:
     """Fields of the node that differ from its marks, as text."""
-    found = []
-    if _labels(node, wanted) != dict(node.labels):
-        found.append(f"label {SLICE}")
+    labels = _labels(node, wanted)
+    found = [f"label {key}" for key in (SLICE, DRIVER_SKIP) if labels.get(key) != node.labels.get(key)]
     if _taints(node, wanted):
         found.append(f"taint {SLICE}")
     if _cordon(node, wanted):
         found.append("spec.unschedulable")
     if wanted.project and node.annotations.get(PROJECT) != wanted.project:
         found.append(f"annotation {PROJECT}")
+    if _annotations(node, wanted).get(SKIP_BEFORE) != node.annotations.get(SKIP_BEFORE):
+        found.append(f"annotation {SKIP_BEFORE}")
     return tuple(found)
 
 
@@ -188,14 +205,30 @@ def _annotations(node: Node, marks: Marks) -> dict[str, str]:
         FORCED: "" if marks.forced is None else format_instant(marks.forced),
         CORDON: "\n".join(lines),
         CORDONED_BEFORE: YES if before else "",
+        PREPARED: marks.prepared,
+        SKIP_BEFORE: _skip_before(node) if marks.keeps_driver else "",
     }
     others = {k: v for k, v in node.annotations.items() if k not in found}
     return others | {key: value for key, value in found.items() if value}
 
 
 def _labels(node: Node, marks: Marks) -> dict[str, str]:
-    others = {k: v for k, v in node.labels.items() if k != SLICE}
-    return others | ({SLICE: marks.serves} if marks.serves else {})
+    found = {k: v for k, v in node.labels.items() if k != SLICE}
+    if marks.serves:
+        found[SLICE] = marks.serves
+    if marks.keeps_driver:
+        found[DRIVER_SKIP] = YES
+    elif SKIP_BEFORE in node.annotations:
+        found.pop(DRIVER_SKIP, None)
+        if _skip_before(node) != UNSET:
+            found[DRIVER_SKIP] = _skip_before(node)
+    return found
+
+
+def _skip_before(node: Node) -> str:
+    """The label's value without us. A kubelet can write its node's annotations: an impossible value counts as none."""
+    found = node.annotations.get(SKIP_BEFORE) or node.labels.get(DRIVER_SKIP) or UNSET
+    return found if _LABEL.fullmatch(found) else UNSET
 
 
 def _taints(node: Node, marks: Marks) -> list[Json]:

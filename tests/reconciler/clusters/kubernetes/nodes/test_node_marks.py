@@ -15,6 +15,7 @@ from reconciler.clusters.kubernetes.nodes.node_marks import (
     Marks,
     cordoned_by_others,
     differing,
+    freed,
     marks_of,
     patch,
     untouched,
@@ -72,17 +73,20 @@ marks = st.builds(
     lease=st.none() | st.just(LEASE) | st.just(replace(LEASE, mig="1g.10gb", uid="gpr-2", slice="speech")),
     exit_by=st.none() | st.just(END),
     isolated=st.none() | st.just("Xid79"),
+    prepared=st.sampled_from(("", "gpr-1")),
 ).map(lambda found: found if found.lease is not None else replace(found, exit_by=None))
 objects = st.builds(
-    lambda taints, cordoned, annotations: node(
+    lambda taints, cordoned, annotations, skip: node(
         spec=({"taints": taints} if taints else {}) | ({"unschedulable": True} if cordoned else {}),
         metadata__annotations=annotations,
+        metadata__labels={"example.com/rack": "r1"} | ({names.DRIVER_SKIP: skip} if skip else {}),
     ),
     st.just([])
     | st.just([FOREIGN_TAINT])
     | st.just([{"key": names.SLICE, "value": "x", "effect": "NoSchedule"}]),
     st.booleans(),
     st.just({"example.com/note": "hello"}) | st.just({}),
+    st.sampled_from(("", "true", "false")),
 )
 
 
@@ -103,7 +107,7 @@ def test_a_second_patch_of_the_same_marks_is_empty(item, first, second):
 
 @given(objects, marks)
 def test_what_others_wrote_stays_in_and_out(item, wanted):
-    """Their taints, their annotations and their cordon, while we are there and after we have gone."""
+    """Their taints, annotations and cordon while we are there; also their label for driver upgrades afterwards."""
     there = written(item, wanted)
     for after in (there, patched(there, untouched(read_node(there)))):
         assert [t for t in after["spec"].get("taints", []) if t["key"] != names.SLICE] == [
@@ -113,6 +117,7 @@ def test_what_others_wrote_stays_in_and_out(item, wanted):
             "annotations"
         ].get("example.com/note")
     gone = patched(there, untouched(read_node(there)))
+    assert gone["metadata"]["labels"] == item["metadata"]["labels"]
     assert gone["spec"].get("unschedulable", False) == item["spec"].get("unschedulable", False)
     assert not [
         k for k in (*gone["metadata"]["annotations"], *gone["metadata"]["labels"]) if k.startswith("egs.")
@@ -151,6 +156,65 @@ def test_a_mark_that_somebody_broke_is_none(path, value):
     prefix, _, key = path.rpartition("__")
     item = node(**{prefix: {key: value}})
     assert marks_of(read_node(item)) == Marks()
+
+
+def skip_of(item):
+    """The label that keeps upgrades of the driver away, and what we remember of it."""
+    meta = item["metadata"]
+    return meta["labels"].get(names.DRIVER_SKIP), meta.get("annotations", {}).get(names.SKIP_BEFORE)
+
+
+@pytest.mark.parametrize(
+    ("before", "kept"),
+    [
+        pytest.param({}, "(none)", id="nobody had set it"),
+        pytest.param({names.DRIVER_SKIP: "true"}, "true", id="somebody keeps upgrades away for good"),
+        pytest.param({names.DRIVER_SKIP: "false"}, "false", id="somebody let them in"),
+    ],
+)
+def test_upgrades_of_the_driver_stay_away_while_a_lease_needs_the_node(before, kept):
+    """H14: from its preparation to the end of its cleaning; then the label has its value again."""
+    item = node(metadata__labels=dict(before))
+    for marks in (
+        Marks(prepared="gpr-1"),
+        Marks(lease=LEASE),
+        Marks(lease=LEASE, exit_by=END),
+        freed(Marks(lease=LEASE, exit_by=END), "gpr-1"),
+    ):
+        item = written(item, marks)
+        assert skip_of(item) == ("true", kept)
+    assert skip_of(written(item, Marks())) == (before.get(names.DRIVER_SKIP), None)
+
+
+@pytest.mark.parametrize("found", [None, "false"])
+def test_a_label_for_upgrades_that_somebody_took_away_is_a_difference(found):
+    item = written(node(), Marks(lease=LEASE))
+    labels = item["metadata"]["labels"]
+    labels.pop(names.DRIVER_SKIP)
+    if found is not None:
+        labels[names.DRIVER_SKIP] = found
+    seen = read_node(item)
+    assert differing(seen, marks_of(seen)) == (f"label {names.DRIVER_SKIP}",)
+    assert skip_of(written(item, marks_of(seen))) == ("true", "(none)")
+
+
+def test_a_lease_of_an_older_release_gets_the_label_too():
+    item = written(node(), Marks(lease=LEASE))
+    item["metadata"]["annotations"].pop(names.SKIP_BEFORE)
+    item["metadata"]["labels"].pop(names.DRIVER_SKIP)
+    seen = read_node(item)
+    assert differing(seen, marks_of(seen)) == (
+        f"label {names.DRIVER_SKIP}",
+        f"annotation {names.SKIP_BEFORE}",
+    )
+    assert skip_of(written(item, marks_of(seen))) == ("true", "(none)")
+
+
+def test_a_value_that_no_label_can_have_is_not_restored():
+    """A kubelet may write its node's annotations; the server would refuse the whole patch."""
+    item = written(node(), Marks(lease=LEASE))
+    item["metadata"]["annotations"][names.SKIP_BEFORE] = "a b"
+    assert skip_of(written(item, Marks())) == (None, None)
 
 
 def test_our_cordon_is_not_taken_for_a_persons():
