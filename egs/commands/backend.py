@@ -35,6 +35,7 @@ class Where:
     kubeconfig: str | None = None
     context: str | None = None
     state: str | None = None
+    metrics_files: str | None = None
     """Ways into clusters, for commands that look at pods and GPUs."""
 
 

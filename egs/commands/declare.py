@@ -37,6 +37,7 @@ LOOKS = Place(
         "kubeconfig": options.OwnKubeconfig,
         "context": options.OwnContext,
         "state": options.ClusterState,
+        "metrics_files": options.MetricsFiles,
     }
 )
 """Also looks into clusters."""

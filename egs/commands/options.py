@@ -74,6 +74,15 @@ ClusterState = Annotated[
     str | None,
     of_repository("--state", metavar="DIR", help="Folder of a controller with simulated clusters."),
 ]
+MetricsFiles = Annotated[
+    str | None,
+    of_repository(
+        "--metrics-files",
+        metavar="DIR",
+        envvar="EGS_METRICS_FILES",
+        help="Folder with credentials for the Prometheus of Cluster manifests.",
+    ),
+]
 OwnKubeconfig = Annotated[
     str | None,
     of_repository(

@@ -124,3 +124,10 @@ def test_an_unknown_workload_is_told_with_those_that_there_are(shell: Shell, on:
     assert done.code == 1
     assert "there is no workload vision/trian" in done.err
     assert "vision/train" in done.err
+
+
+def test_ones_own_kubeconfig_reaches_one_cluster(shell: Shell) -> None:
+    """It must not show one cluster's pods as those of another."""
+    done = shell("get", "gpus", "--repo", str(shell.site.repo), "--kubeconfig", "mine")
+    assert done.code == 2
+    assert "--kubeconfig reaches one cluster, and there are 0 to reach; give --kubeconfigs DIR" in done.err

@@ -17,6 +17,7 @@ from egs.commands import output
 from egs.commands.backend import Where
 from reconciler.cli.answers.reachable_clusters import Reach, Ways
 from reconciler.cli.lists import check_known
+from reconciler.clusters.kubernetes.api.api_client import Api
 from reconciler.clusters.kubernetes.api.connection import Keys
 from reconciler.clusters.kubernetes.tenancy import member_tokens
 from reconciler.clusters.open_cluster import DriverOptions
@@ -32,10 +33,14 @@ from reconciler.queries.running.sight import EVERYTHING, Devices, Sight, Sources
 from reconciler.queries.running.workload_details import gpu_table, request_rows
 from reconciler.queries.state import State, clock, read_state
 from reconciler.sources.believed_keys import believed
+from reconciler.sources.command_errors import WrongUse
 from reconciler.sources.open_source import opened
 from reconciler.sources.source import Source
+from reconciler.telemetry.agent_pods import AgentPods
 from reconciler.telemetry.fleet_telemetry import FleetTelemetry
 from reconciler.telemetry.open_telemetry import TelemetryOptions, open_telemetry
+from reconciler.telemetry.ring_telemetry import RingTelemetry
+from reconciler.telemetry.shared_answers import Source as TelemetrySource
 from reconciler.workloads.alerts import alerts_of
 from reconciler.workloads.alerts import row as alert_row
 from schemas.documents.cluster import ClusterSpec
@@ -121,13 +126,60 @@ def diagnosed(where: Where, workload: str, slice_: str | None) -> Row:
 
 
 def _sources(source: Source, state: State, where: Where, stack: contextlib.ExitStack) -> Sources:
-    reach = _Reached(Reach(source, _ways(where), stack), state.wanted.manifests)
-    pods = ClusterPods(_opened(where, reach))
+    specs = state.wanted.manifests
+    reach = _Reached(Reach(source, _ways(where), stack), specs)
+    own = _Own(where, _own_cluster(where, specs))
+    pods = ClusterPods(_opened(where, reach, own))
     stack.callback(pods.close)
-    options = TelemetryOptions(None, DriverOptions(keys=Keys(_path(where.kubeconfigs))), reach.simulated)
-    telemetry = FleetTelemetry(partial(open_telemetry, options=options))
+    drivers = DriverOptions(keys=Keys(_path(where.kubeconfigs)))
+    options = TelemetryOptions(_path(where.metrics_files), drivers, reach.simulated)
+    telemetry = FleetTelemetry(partial(_measured, own, options))
     stack.callback(telemetry.close)
     return Sources(telemetry, pods, _devices(source), telemetry.follow)
+
+
+def _own_cluster(where: Where, specs: Mapping[str, ClusterSpec]) -> str:
+    """The cluster of the person's own kubeconfig; empty: none is given. Raises WrongUse if it is not clear."""
+    if where.kubeconfig is None:
+        return ""
+    direct = sorted(name for name, spec in specs.items() if is_direct(spec))
+    if len(direct) != 1:
+        text = (
+            f"--kubeconfig reaches one cluster, and there are {len(direct)} to reach; give --kubeconfigs DIR"
+        )
+        raise WrongUse(text)
+    return direct[0]
+
+
+def is_direct(spec: ClusterSpec) -> bool:
+    """Whether the cluster has an API server to ask."""
+    return spec.driver == "kubernetes" and not (spec.access is not None and spec.access.pull)
+
+
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """The person's own kubeconfig, and the cluster that it reaches."""
+
+    where: Where
+    cluster: str
+
+    def api(self, cluster: str) -> Api | None:
+        """None: that cluster is reached by another way."""
+        if not self.cluster or cluster != self.cluster:
+            return None
+        door = member_tokens.opened(self.where.kubeconfig, self.where.context)
+        return member_tokens.connected(door, cluster)
+
+
+def _measured(own: _Own, options: TelemetryOptions, cluster: str, spec: ClusterSpec) -> TelemetrySource:
+    """Values from the source that the manifest names; of agents by the person's own kubeconfig, if there is one."""
+    has_prometheus = spec.metrics is not None and spec.metrics.prometheus is not None
+    api = None if has_prometheus else own.api(cluster)
+    return (
+        open_telemetry(cluster, spec, options)
+        if api is None
+        else RingTelemetry(cluster, AgentPods(cluster, api))
+    )
 
 
 class _Reached:
@@ -146,8 +198,7 @@ class _Reached:
 
     def observer(self, cluster: str, spec: ClusterSpec) -> Observe | None:
         """None: the cluster has an API server to ask."""
-        is_direct = spec.driver == "kubernetes" and not (spec.access is not None and spec.access.pull)
-        return None if is_direct else self.driver(cluster).observe
+        return None if is_direct(spec) else self.driver(cluster).observe
 
     def simulated(self, cluster: str) -> EmbeddedCluster | None:
         """A simulation, from the same copy."""
@@ -155,18 +206,13 @@ class _Reached:
         return driver if isinstance(driver, EmbeddedCluster) else None
 
 
-def _opened(where: Where, reach: _Reached) -> Open:
+def _opened(where: Where, reach: _Reached, own: _Own) -> Open:
     """By the person's own kubeconfig, else by the folder of kubeconfigs, by reports, or by a copy of a simulation."""
-    own, by_folder = (
-        where.kubeconfig,
-        ways(DriverOptions(keys=Keys(_path(where.kubeconfigs))), reach.observer),
-    )
+    by_folder = ways(DriverOptions(keys=Keys(_path(where.kubeconfigs))), reach.observer)
 
     def opened(cluster: str, spec: ClusterSpec) -> Way:
-        if own is None or spec.driver != "kubernetes":
-            return by_folder(cluster, spec)
-        door = member_tokens.opened(own, where.context)
-        return of_api(cluster, member_tokens.connected(door, cluster))
+        api = own.api(cluster)
+        return by_folder(cluster, spec) if api is None else of_api(cluster, api)
 
     return opened
 
