@@ -67,6 +67,13 @@ def test_a_workload_its_values_and_its_diagnosis(do: Any) -> None:
     assert "8 GPUs are allocated, 6 work" in str(found)
 
 
+def test_free_nodes_by_hour(do: Any) -> None:
+    """G6: of the four nodes of east two are taken; west has two more."""
+    rows = do("free_nodes", "H100-80GB", hours=2)
+    assert [(row.gpu_shape, row.nodes, row.free) for row in rows] == [("H100-80GB", 6, 4)] * 2
+    assert rows[0].likely_free is None, "too few requests have ended"
+
+
 def test_what_others_have_is_not_there(do: Any) -> None:
     with pytest.raises(exceptions.EgsApplicationException, match="there is no workload"):
         do("diagnose", "nlp/other")
