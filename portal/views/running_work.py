@@ -118,6 +118,7 @@ def over_time(sources: Sources, view: View, caller: Caller, seen: Sight, asked: 
 
 def _shown(sources: Sources, seen: Sight, asked: tuple[set[GpuKey], Span]) -> Row:
     keys, span = asked
+    ranges.check_count(len(keys))
     nodes: set[NodeKey] = {key.at_node for key in keys}
     leased = {node: spans for node, spans in seen.leased.items() if node in nodes}
     if seen.viewer.sees_all:

@@ -23,6 +23,8 @@ USUAL = (Metric.UTILISATION, Metric.TEMPERATURE, Metric.POWER, Metric.MEMORY_USE
 """Shown if nothing is asked for."""
 MARKS = (Metric.XID, Metric.THROTTLE)
 LONGEST = timedelta(days=7)
+MOST_GPUS = 256
+"""GPUs of one answer: with four metrics these are some 250,000 points."""
 POINTS = 240
 """About as many points as a chart needs, if no step is asked for."""
 STEPS_S = (15, 30, 60, 120, 300, 600, 900, 1800, 3600)
@@ -77,6 +79,14 @@ def values(telemetry: Telemetry, seen: Sight, span: Span, leased: Leased | None 
     metrics = tuple(dict.fromkeys((*span.metrics, *MARKS)))
     found = telemetry.range(Query(frozenset(own), metrics, span.since, span.until, span.pace), seen.now)
     return found if seen.viewer.sees_all else visible_ranges(found, own)
+
+
+def check_count(gpus: int) -> None:
+    """Raises WrongUse if these are too many for one answer."""
+    if gpus > MOST_GPUS:
+        raise WrongUse(
+            f"these are {gpus} GPUs, and one answer has at most {MOST_GPUS}; name a GPU or a workload"
+        )
 
 
 def of_gpus(ranges: Ranges, keys: Collection[GpuKey]) -> tuple[Series, ...]:

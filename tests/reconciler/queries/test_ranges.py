@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.queries.running.ranges import Span, marks, metrics_of, span_of
+from reconciler.queries.running.ranges import MOST_GPUS, Span, check_count, marks, metrics_of, span_of
 from reconciler.sources.command_errors import WrongUse
 from reconciler.telemetry.telemetry_port import MOST_POINTS, GpuKey, Metric, Point, Query, Series
 from tests.reconciler.workloads.gpus import NOW
@@ -44,6 +44,12 @@ def test_metrics_by_name() -> None:
     assert Span(NOW - MINUTE, NOW).metrics == metrics_of([])
     with pytest.raises(WrongUse, match="metrics are utilisation_percent"):
         metrics_of(["speed"])
+
+
+def test_an_answer_has_a_bounded_number_of_gpus() -> None:
+    check_count(MOST_GPUS)
+    with pytest.raises(WrongUse, match="name a GPU or a workload"):
+        check_count(MOST_GPUS + 1)
 
 
 def line(metric: Metric, *values: float) -> Series:
