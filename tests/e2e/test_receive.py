@@ -24,7 +24,9 @@ from schemas.documents.base import Metadata
 from schemas.reading.yaml_text import dump
 from schemas.status.gpr_status import AgentReport, NodeMetadata
 from schemas.status.judgements import TrustRecord
+from tests.support import profile
 from tests.support.machinekeys import key, line, private_text
+from tests.support.ready_hook import ready_hook
 from tests.support.repos import ENVIRONMENT, bare, git, serve
 from tests.support.servers import SSHD, sshd
 from tests.support.world import cluster, gpr, project, slice_
@@ -81,13 +83,23 @@ class Server:
         return git(self.repo, "for-each-ref", "--format=%(objectname)", ref)
 
 
+@pytest.fixture(scope="module")
+def ready(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The program of the hook; on a change its imports are made once."""
+    if profile.PROFILE in {"main", "night"}:
+        yield OWN_PROCESS
+        return
+    with ready_hook(tmp_path_factory.mktemp("hook")) as program:
+        yield program
+
+
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
+def server(tmp_path: Path, ready: str) -> Iterator[Server]:
     repo = bare(tmp_path / "served" / "fleet.git", FILES)
     trust = tmp_path / "trust"
     trust.mkdir()
     (trust / "allowed_signers").write_text("\n".join(SIGNERS) + "\n")
-    hook(repo, trust, "signature")
+    hook(repo, trust, "signature", ready)
 
     def met(header: str | None) -> int:
         return 401 if header is None and (repo / "asks-login").exists() else 200
@@ -96,15 +108,18 @@ def server(tmp_path: Path) -> Iterator[Server]:
         yield Server(repo, url.rpartition(":")[2], tmp_path)
 
 
-def hook(repo: Path, trust: Path | None, level: str) -> None:
+OWN_PROCESS = (
+    f"#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m reconciler.processes.push_hook_process\n"
+)
+
+
+def hook(repo: Path, trust: Path | None, level: str, program: str = OWN_PROCESS) -> None:
     """Install the hook that we ship, for the interpreter of these tests."""
     tools = repo / "tools"
     tools.mkdir(exist_ok=True)
-    program = tools / "egs-pre-receive"
-    program.write_text(
-        f"#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m reconciler.processes.push_hook_process\n"
-    )
-    program.chmod(0o755)
+    file = tools / "egs-pre-receive"
+    file.write_text(program)
+    file.chmod(0o755)
     file = repo / "hooks" / "pre-receive"
     file.parent.mkdir(exist_ok=True)
     shipped = (ROOT / "deploy" / "forges" / "pre-receive").read_text()
@@ -392,6 +407,7 @@ def test_a_usual_push_is_judged_within_a_second_of_cpu(server: Server) -> None:
     """The whole push is timed, git's own work included; other work on the machine must not fail the test."""
     tree = server.clone("bo")
     commit(tree, NEW, BO)
+    hook(server.repo, server.folder / "trust", "signature")
     before, started = os.times(), time.monotonic()
     assert server.push(tree, "HEAD:main").returncode == 0
     after = os.times()

@@ -147,7 +147,10 @@ def control_plane(variable: str = "EGS_TEST_KUBE", why: str = WHY) -> Iterator[P
                 timeout=UP_S,
                 check=True,
                 text=True,
-                env={"GOGC": "400", **os.environ},  # memory is cheaper than a third of the API server's time
+                env={
+                    "GOGC": "250",
+                    **os.environ,
+                },  # memory is cheaper than a quarter of the API server's time
             )
             plane = Plane(Path(done.stdout.strip().splitlines()[-1]))
             eventually(lambda: plane.api.find("/api/v1/namespaces/default"), "the namespace default")
