@@ -187,7 +187,7 @@ class Court:
 
     def tree(self, files: Mapping[str, repos.FileText], base: str) -> str:
         """A tree with these files on top of those of a commit."""
-        repos.git(self.repo, "update-ref", "refs/heads/scratch", base)
+        repos.point(self.repo, "refs/heads/scratch", base)
         repos.commit(self.repo, files, "scratch")
         return repos.git(self.repo, "rev-parse", "refs/heads/scratch^{tree}")
 
@@ -208,7 +208,7 @@ class Court:
 
     def move(self, oid: str) -> str:
         """Main stands there now."""
-        repos.git(self.repo, "update-ref", "refs/heads/main", oid)
+        repos.point(self.repo, "refs/heads/main", oid)
         return oid
 
     def push(

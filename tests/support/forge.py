@@ -88,7 +88,7 @@ class Forge:
         local = f"forks/{fork}/{branch}" if fork else branch
         before = self._tip(local)
         if not before and branch != base and self._tip(base):
-            repos.git(self.repo, "update-ref", f"refs/heads/{local}", self._tip(base))
+            repos.point(self.repo, f"refs/heads/{local}", self._tip(base))
         who = author or f"{by} <{self.user(by).email}>"
         after = repos.commit(self.repo, files, local, f"Change by {by}", who)
         self.pushed(branch, before, after, by, fork=fork)
@@ -175,7 +175,7 @@ class Forge:
             tree = repos.git(self.repo, "merge-tree", "--write-tree", before, pull.head).splitlines()[0]
             parents = [before, pull.head] if how == "merge" else [before]
             after = self._commit(tree, parents, merger, f"Merge pull request #{number}")
-            repos.git(self.repo, "update-ref", f"refs/heads/{pull.base}", after)
+            repos.point(self.repo, f"refs/heads/{pull.base}", after)
         self.tick()
         self._end(pull, after, merger)
         commits = repos.git(self.repo, "rev-list", after, f"^{before}").split()
@@ -218,7 +218,7 @@ class Forge:
 
     def _point(self, pull: PullRequest) -> None:
         kind = "merge-requests" if self.kind == "gitlab" else "pull"
-        repos.git(self.repo, "update-ref", f"refs/{kind}/{pull.number}/head", pull.head)
+        repos.point(self.repo, f"refs/{kind}/{pull.number}/head", pull.head)
 
     def content(self, commit: str, path: str) -> bytes:
         return repos.git(self.repo, "show", f"{commit}:{path}").encode() + b"\n"

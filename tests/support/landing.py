@@ -122,7 +122,7 @@ class Land:
             if base is None:
                 repos.git(self.repo, "update-ref", "-d", "refs/heads/scratch")
             else:
-                repos.git(self.repo, "update-ref", "refs/heads/scratch", base)
+                repos.point(self.repo, "refs/heads/scratch", base)
             oid = repos.commit(self.repo, files, "scratch")
             self._trees[known] = repos.git(self.repo, "rev-parse", f"{oid}^{{tree}}")
         return self._trees[known]
@@ -170,7 +170,7 @@ class Land:
 
     def pushed(self, oid: str) -> str:
         """Main stands there now."""
-        repos.git(self.repo, "update-ref", "refs/heads/main", oid)
+        repos.point(self.repo, "refs/heads/main", oid)
         self.at = oid
         return oid
 
