@@ -21,7 +21,7 @@ from reconciler.deploying.part_names import Place
 from schemas.errors import UserError
 from tests.deploy.cases import CASES, PULL, REPO, Json
 from tests.deploy.snapshot import everything
-from tests.support.kube import Plane
+from tests.support.kube import Plane, eventually
 
 PLACE = Place("0.1.0")
 REMOTE = InstallOptions(("git@forge.example.com:team/fleet.git",), None, None, None, None, "none", None)
@@ -49,10 +49,16 @@ def test_every_object_of_every_set_of_values_is_accepted(kube: Plane) -> None:
             tried(kube, path_of(item, PLACE.namespace), item)
 
 
+def at_rest(deployment: Json) -> bool:
+    """Its controller has told of every replica, and writes no more."""
+    return deployment.get("status", {}).get("updatedReplicas", 0) == deployment["spec"]["replicas"]
+
+
 def test_it_makes_the_namespace_and_all_objects_and_again_changes_nothing(kube: Plane) -> None:
     values, place = read(CASES["a controller with all that can be said"]), place_in(kube)
     first = list(install(kube.api, values, place))
     assert counted(first) == {"created": len(objects(values, place)) + 1}
+    eventually(lambda: all(map(at_rest, kube.api.items("/apis/apps/v1/deployments"))), "controllers at rest")
     there = everything(kube.api)
     again = list(install(kube.api, values, place))
     assert counted(again) == {"unchanged": len(first)}

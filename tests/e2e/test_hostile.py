@@ -6,7 +6,7 @@ On real repositories, through the real command and a real controller.3.
 from __future__ import annotations
 
 import json
-import time
+import os
 import tracemalloc
 from datetime import timedelta
 from pathlib import Path
@@ -62,6 +62,11 @@ def commit(repo: Path, *attacks: Attack) -> str:
     return repos.tip(repo)
 
 
+def spent_s() -> float:
+    """Seconds of CPU of this process and those that it waited for: other work on the machine must not fail a test."""
+    return sum(os.times()[:4])
+
+
 def problems_of(repo: Path) -> set[tuple[str, str]]:
     """File and rule of every problem that `egs validate` finds."""
     answer = egs("validate", repo, "-o", "json")
@@ -74,14 +79,14 @@ def problems_of(repo: Path) -> set[tuple[str, str]]:
 def test_one_hostile_file_is_one_problem_in_bounded_time_and_memory(repo: Path, why: str) -> None:
     attack = ATTACKS[why]
     commit(repo, attack)
-    began = time.perf_counter()
+    began = spent_s()
     tracemalloc.start()
     try:
         found = problems_of(repo)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert time.perf_counter() - began < MOST_S
+    assert spent_s() - began < MOST_S
     assert peak < MOST_BYTES
     assert {file for file, _ in found} == (set() if attack.rule is None else {attack.named})
     assert attack.rule is None or (attack.named, attack.rule) in found
@@ -230,10 +235,10 @@ def test_a_tree_that_no_reader_should_follow_is_an_alarm_and_the_last_good_one_s
     assert egs("validate", running.repo).code == 0
     repos.commit_tree(running.repo, tree(running.repo), "evil")
     evil = repos.tip(running.repo, "evil")
-    began = time.perf_counter()
+    began = spent_s()
     (running.repo / "refs/heads/main").write_text(_on_top(running.repo, evil) + "\n")
     running.run(5)
-    assert time.perf_counter() - began < 6 * MOST_S
+    assert spent_s() - began < 6 * MOST_S
     assert running.status("slices/a/gprs/good.yaml")["status"]["phase"] == Phase.PROVISIONED
     assert any(reason is EventReason.ALARM and "main" in message for reason, message in running.events)
     answer = egs("validate", running.repo)

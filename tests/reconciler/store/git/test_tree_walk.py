@@ -113,11 +113,11 @@ def deep(trees: Trees, depth: int) -> str:
 def test_a_tree_without_end_is_a_fault_in_short_time(hostile, from_nothing: bool) -> None:
     trees = Trees()
     old = None if from_nothing else trees.of({"a": ("x", 0o100644)})
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(Fault, match="are not supported") as fault:
         differing(trees.read, old, hostile(trees))
     assert fault.value.reason == "TooManyFiles"
-    assert time.perf_counter() - began < 10  # generous: it takes a fraction of a second
+    assert time.process_time() - began < 10  # generous: it takes a fraction of a second
 
 
 def test_as_many_paths_as_the_bound_are_read(monkeypatch) -> None:
