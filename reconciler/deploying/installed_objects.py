@@ -127,7 +127,9 @@ def _agents(values: Values, place: Place) -> Iterator[Json]:
         f"{SECRETS}/release/until",
     )
     # An agent has no access to its cluster: the kubelet tells it when to let go of the driver.
-    told = {"path": "until", "fieldRef": {"fieldPath": f"metadata.annotations['{RELEASE_NVML}']"}}
+    # Old servers write the object anew at each apply where the version of the field is left to them.
+    annotation = {"apiVersion": "v1", "fieldPath": f"metadata.annotations['{RELEASE_NVML}']"}
+    told = {"path": "until", "fieldRef": annotation}
     run = Program("egs-agent", args, env=env, folders={"release": {"downwardAPI": {"items": [told]}}})
     run = signing(_shown(run, shown), values.agents.signing_key)
     yield daemon_set(place, "agents", run, values)
