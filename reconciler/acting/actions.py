@@ -15,7 +15,7 @@ from enum import IntEnum
 from reconciler.documents.slice_terms import assigned, terms_in
 from reconciler.lifecycle.provisioning import checked_nodes, passed_nodes
 from reconciler.model.cluster_port import ClusterView, LeaseRef, NodeView, SliceTerms, Stage
-from reconciler.model.facts import Facts, Seen, Wanted
+from reconciler.model.facts import IN_SERVICE, Facts, Seen, Wanted
 from reconciler.model.holdings import lease_ref
 from reconciler.model.status_edits import counted_end
 from reconciler.status.recognised_leases import is_unread
@@ -41,6 +41,7 @@ class Do(IntEnum):
     ADD = 8
     REMOVE_SLICE = 9
     SCALE = 10
+    DRAINED = 11
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -77,6 +78,7 @@ def actions(
             done += _fleet_actions(cluster, spec, seen)
             done += _slice_actions(cluster, wanted, facts, seen)
             done += _health_actions(cluster, facts, seen.views[cluster])
+            done += _drain_actions(cluster, facts, seen.views[cluster])
             done += _scale_actions(cluster, spec, facts, seen.views[cluster])
         else:
             done = [*_finishing(done, facts)]
@@ -239,6 +241,21 @@ def _health_actions(cluster: str, facts: Facts, view: ClusterView) -> Iterator[A
         stays = node.upgrade_runs or (record is not None and record.state is NodeState.LOST)
         if not out and node.isolated and not stays:
             yield Action(Do.RESTORE, cluster, node.name)
+
+
+def _drain_actions(cluster: str, facts: Facts, view: ClusterView) -> Iterator[Action]:
+    """Nodes that others wait for: out of service by a committed decision, and no request has them."""
+    kept = {
+        name
+        for status in assigned(cluster, facts).values()
+        if status.assignment is not None
+        for name in status.assignment.nodes
+    }
+    for node in view.nodes.values():
+        record = facts.nodes.get((cluster, node.name))
+        out = record is not None and record.state not in IN_SERVICE
+        if node.drain_open and out and node.lease is None and node.name not in kept:
+            yield Action(Do.DRAINED, cluster, node.name, text=node.drain)
 
 
 def _scale_actions(cluster: str, spec: ClusterSpec, facts: Facts, view: ClusterView) -> Iterator[Action]:

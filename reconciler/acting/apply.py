@@ -305,6 +305,8 @@ def _carry_out(
             return driver.isolate(action.node, action.text, stamp, now)
         case Do.RESTORE:
             return driver.restore(action.node, stamp, now)
+        case Do.DRAINED:
+            return driver.drained(action.node, stamp, now)
         case Do.SCALE:
             return driver.scale(action.node, action.count, action.leaving, stamp, now)
     assert lease is not None

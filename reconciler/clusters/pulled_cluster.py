@@ -263,6 +263,11 @@ class PullCluster:
         have = self._node(node, now)
         return self._answer(have is not None and not have.isolated, ("RESTORE", node, ""), now)
 
+    def drained(self, node: str, stamp: Stamp, now: datetime) -> Answer:
+        """Done if no request to drain it is open."""
+        have = self._node(node, now)
+        return self._answer(have is None or not have.drain_open, ("DRAINED", node, ""), now)
+
     def scale(self, pool: str, count: int, leaving: tuple[str, ...], stamp: Stamp, now: datetime) -> Answer:
         """Done if its reported target size is this."""
         return self._answer(self._view(now).sizes.get(pool) == count, ("SCALE", pool, ""), now)

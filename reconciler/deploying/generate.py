@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from reconciler.clusters.kubernetes.rbac import ADMISSION_RULES, DOOR_RULES, RULES, Rule
+from reconciler.clusters.kubernetes.rbac import ADMISSION_RULES, DOOR_RULES, DRAIN_RULES, RULES, Rule
 from reconciler.deploying import part_rights
 from reconciler.deploying.install_values import Values
 from reconciler.deploying.monitoring import gpu_rules
@@ -25,7 +25,12 @@ from schemas.reading.yaml_text import dump
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "chart"
 
-ROWS: Mapping[str, tuple[Rule, ...]] = {"driver": RULES, "door": DOOR_RULES, "admission": ADMISSION_RULES}
+ROWS: Mapping[str, tuple[Rule, ...]] = {
+    "driver": RULES,
+    "drains": DRAIN_RULES,
+    "door": DOOR_RULES,
+    "admission": ADMISSION_RULES,
+}
 
 HEADER = "# Generated from reconciler/deploying/monitoring/gpu_rules.py. docs/alerts.md says what each alert means.\n"
 

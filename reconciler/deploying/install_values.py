@@ -282,6 +282,11 @@ class Values(Model):
         description="Objects that elastic pools of this cluster scale, as in elastic.target. The process that "
         "drives the cluster may read and patch these objects and their scale, and with Cluster API its Machines.",
     )
+    nvsentinel: bool = Field(
+        False,
+        description="The process that drives the cluster may answer NVSentinel's DrainRequests; see "
+        "spec.remediation of the cluster.",
+    )
     env: dict[str, str] = Field(
         default_factory=dict, description="Further environment variables, such as HTTPS_PROXY."
     )

@@ -11,7 +11,7 @@ from dataclasses import replace
 from reconciler.clusters.kubernetes.admission.webhook import SERVICE
 from reconciler.clusters.kubernetes.api.api_client import Json
 from reconciler.clusters.kubernetes.names import MANAGED_BY, MANAGER, RELEASE_NVML
-from reconciler.clusters.kubernetes.rbac import ADMISSION_RULES, DOOR_RULES, RULES, Rule
+from reconciler.clusters.kubernetes.rbac import ADMISSION_RULES, DOOR_RULES, DRAIN_RULES, RULES, Rule
 from reconciler.deploying import part_rights
 from reconciler.deploying.install_values import AgentTelemetry, Portal, Values
 from reconciler.deploying.object_kinds import KINDS
@@ -49,9 +49,15 @@ def _parts(values: Values) -> list[str]:
     ]
 
 
+def _driving(values: Values) -> tuple[Rule, ...]:
+    """Rules to drive the cluster that it is installed in."""
+    drains = DRAIN_RULES if values.nvsentinel else ()
+    return (*RULES, *drains, *part_rights.scaling(values.scale_targets))
+
+
 def _controller(values: Values, place: Place) -> Iterator[Json]:
     given, part = values.controller, "controller"
-    driving = (*RULES, *part_rights.scaling(values.scale_targets)) if given.drives_this_cluster else ()
+    driving = _driving(values) if given.drives_this_cluster else ()
     rules = (*driving, *part_rights.election(place, part), *part_rights.kubeconfigs(given.cluster_secrets))
     yield from _who(place, part, rules)
     yield from _reached(values, place, part, given.replicas)
@@ -75,8 +81,7 @@ def _controller(values: Values, place: Place) -> Iterator[Json]:
 
 def _apply(values: Values, place: Place) -> Iterator[Json]:
     given, part = values.apply, "apply"
-    driving = (*RULES, *part_rights.scaling(values.scale_targets))
-    yield from _who(place, part, (*driving, *part_rights.election(place, part)))
+    yield from _who(place, part, (*_driving(values), *part_rights.election(place, part)))
     yield from _reached(values, place, part, given.replicas)
     args = ("--listen", f":{HTTP}", "--elect", f"{place.namespace}/{place.named(part)}")
     run = Program(

@@ -25,6 +25,7 @@ NAMED = 3
 """Pods listed per node."""
 AHEAD = timedelta(minutes=5)
 """Tolerated clock skew of an agent; reports dated later do not count."""
+DRAIN = "DrainRequested"
 EVICTING_TAINT = "EvictingTaint"
 """Reason of a node whose foreign taint evicts the pods of slices; other taints only repel new pods."""
 ISOLATING = frozenset({NodeState.UNHEALTHY, NodeState.QUARANTINED})
@@ -113,13 +114,22 @@ def _verdict(evidence: Evidence, node: str) -> Verdict | None:
     if not view.ready and (view.lease is not None or not view.upgrade_runs):
         return NodeState.LOST, "NodeNotReady", "the node is silent"
     cleared = max((c.at for c in evidence.spec.cleared if c.node == node), default=None)
+    drain = _drain(view) if key not in evidence.overdue else None
     find = _found_before if key in evidence.spared else _reported
-    verdict = _kept(evidence.before.get(key), cleared, evidence.now) or find(evidence, key, cleared)
+    verdict = _kept(evidence.before.get(key), cleared, evidence.now) or drain or find(evidence, key, cleared)
     if verdict is None and key in evidence.overdue:
         return _unclean(evidence, key, view)
     if verdict is None and key in evidence.spared:
         return upgraded_nodes.verdict_on(view)
     return verdict or _unusable(view) or upgraded_nodes.waiting(view)
+
+
+def _drain(view: NodeView) -> Verdict | None:
+    """Others want to repair it: a request that has it gets another node."""
+    if not view.drain:
+        return None
+    text = f"{view.drain} asks for it to be drained; it is free again when that request is deleted"
+    return NodeState.CORDONED, DRAIN, text
 
 
 def _unclean(evidence: Evidence, key: NodeKey, view: NodeView) -> Verdict:

@@ -8,7 +8,7 @@ from functools import partial
 
 from reconciler.accounts.gpu_hours import returning, served_until
 from reconciler.health.latency import with_latency
-from reconciler.health.node_health import EVICTING_TAINT
+from reconciler.health.node_health import DRAIN, EVICTING_TAINT
 from reconciler.lifecycle.early_end import IDLE, PREEMPTED, left_early, queues_again, requeued
 from reconciler.lifecycle.free_nodes import FreeNodes
 from reconciler.lifecycle.lost_time import with_lost_time, with_replaced
@@ -98,7 +98,7 @@ def _with_sound_nodes(key: str, status: GPRStatus, context: Context, free_nodes:
 
 
 def nodes_to_replace(status: GPRStatus, context: Context) -> tuple[str, ...]:
-    """Its nodes that are permanently bad, or whose checks as a replacement failed."""
+    """Its nodes that are permanently bad or to be drained, or whose checks as a replacement failed."""
     assert status.assignment is not None
     cluster, failed = status.assignment.cluster, failed_nodes(status)
     return tuple(n for n in status.assignment.nodes if n in failed or _is_bad(cluster, n, context))
@@ -113,7 +113,7 @@ def _is_bad(cluster: str, node: str, context: Context) -> bool:
         return context.is_gone(cluster, node)
     if record.state is NodeState.LOST or record.reason == EVICTING_TAINT:
         return context.now - record.since >= context.settings.lost_grace
-    return record.state in {NodeState.UNHEALTHY, NodeState.QUARANTINED}
+    return record.state in {NodeState.UNHEALTHY, NodeState.QUARANTINED} or record.reason == DRAIN
 
 
 def _without_spare(key: str, status: GPRStatus, bad: tuple[str, ...], context: Context) -> RequestOutcome:

@@ -122,6 +122,8 @@ class NodeView:
     upgrade: str = ""
     """State of an upgrade of its GPU driver, as the GPU operator names it; empty: none, or done."""
     keeps_driver: bool = False  # by us: no upgrade may begin
+    drain: str = ""  # the request by others to drain it; empty: none
+    drain_open: bool = False  # it was not answered yet
 
     @property
     def usable(self) -> bool:
@@ -255,6 +257,12 @@ class ClusterDriver(Protocol):
 
     def restore(self, node: str, stamp: Stamp, now: datetime) -> Answer:
         """Ends our own isolation; a foreign cordon stays."""
+
+    def drained(self, node: str, stamp: Stamp, now: datetime) -> Answer:
+        """Tells those who asked for it that the node is drained. Refused while it serves a lease.
+
+        Busy while pods that they named are asked to leave.
+        """
 
     def scale(self, pool: str, count: int, leaving: tuple[str, ...], stamp: Stamp, now: datetime) -> Answer:
         """Sets the target size of the elastic pool; nodes come and go with a delay, those in `leaving` first."""

@@ -11,6 +11,7 @@ from schemas.documents.base import Document, Model, PublicKey
 from schemas.documents.elastic import Burst, Elastic
 from schemas.documents.maintenance import Maintenance
 from schemas.documents.metrics import Metrics
+from schemas.documents.remediation import Remediation
 from schemas.documents.thresholds import Alerts
 from schemas.reading.units import Duration, Instant, Lasting, LongName, Name, Shape
 
@@ -351,6 +352,10 @@ class ClusterSpec(Model):
     )
     health: Health = Field(Health(), description="When a GPU counts as bad.")
     alerts: Alerts = Field(Alerts(), description="When a GPU deserves attention; it stays in service.")
+    remediation: Remediation = Field(
+        Remediation(),
+        description="What is done about bad GPUs; absent: people are told, and nothing is done.",
+    )
     topology: tuple[LabelKey, ...] = Field(
         (),
         max_length=8,

@@ -356,7 +356,7 @@ class NodeState(StrEnum):
     UNHEALTHY = "Unhealthy"  # reported bad and taken out
     SUSPECT = "Suspect"  # reported bad, but the pool's isolation limit is reached: an admin must decide
     QUARANTINED = "Quarantined"  # bad too often, or unclean after a lease: an admin must clear it
-    CORDONED = "Cordoned"  # taken out by someone else, or its driver is being upgraded
+    CORDONED = "Cordoned"  # taken out by others, to be drained, or in an upgrade of its driver
     DIRTY = "Dirty"  # its lease is over, but the node is not clean yet
     LOST = "Lost"  # unknown to the cluster, or silent
     UNFIT = "Unfit"  # differs from its pool's manifest

@@ -27,7 +27,7 @@ from schemas.documents.cluster import Cluster
 from schemas.errors import UserError
 from schemas.reading.reader import READER_VERSION
 from schemas.reading.units import format_instant
-from schemas.status.gpr_status import GPRStatus
+from schemas.status.gpr_status import GPRStatus, GpuReport
 from tests.support import world as build
 from tests.support.laws import Laws
 from tests.support.profile import PROFILE, drawn
@@ -164,6 +164,7 @@ class Play:
             more = dict(said)
             more["faults"] = tuple(at(minute) for minute in more.pop("faults", ()))
             more["idle_since"] = at(more.pop("idle")) if "idle" in more else None
+            more["gpus"] = _gpus(more.pop("card"), said) if "card" in more else ()
             self.world.report(node, more.pop("healthy"), name, **more)
 
     def do_job(self, jobs: Mapping[str, Mapping[str, Any]]) -> None:
@@ -241,6 +242,21 @@ class Play:
         nodes = self.world.facts().nodes
         records = {where: nodes.get(tuple(where.split("/"))) for where in want}  # type: ignore[call-overload]
         return {w: "Ready" if r is None else f"{r.state} {r.reason}" for w, r in records.items()}
+
+    def see_drains(self, want: object) -> dict[str, str]:
+        """Nodes that others want drained, and whether they were answered."""
+        return {
+            f"{name}/{node.name}": "open" if node.drain_open else "answered"
+            for name, node in self.laws.nodes(self.world.now)
+            if node.drain
+        }
+
+    def see_cards(self, want: object) -> dict[str, list[str]]:
+        """The cards that are remembered, and why."""
+        return {
+            serial: [fault.reason for fault in card.faults]
+            for serial, card in self.world.facts().cards.items()
+        }
 
     def see_workloads(self, want: Mapping[str, str]) -> dict[str, str]:
         view = self._driver("east").observe(self.world.now)
@@ -371,6 +387,21 @@ def _shown(status: GPRStatus | None, want: object) -> object:
         "failed": lambda s: sorted({c.node for c in s.checks if not c.passed}),
     }
     return {name: shown[name](status) for name in want}
+
+
+def _gpus(card: str, said: Mapping[str, Any]) -> tuple[GpuReport, ...]:
+    """The only GPU of a node that is told of: the one with that serial number."""
+    reasons = () if said["healthy"] else (said["reason"],)
+    gpu = GpuReport(
+        uuid="GPU-a",
+        index=0,
+        product="H100",
+        memory_mib=1,
+        healthy=said["healthy"],
+        reasons=reasons,
+        serial=card,
+    )
+    return (gpu,)
 
 
 def _minute(instant: datetime | None) -> float | None:

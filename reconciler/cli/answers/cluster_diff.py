@@ -177,6 +177,7 @@ def _why(action: Action) -> str:
         Do.CHECK: f"{action.request} needs it checked {when}",
         Do.ADD: f"the end of {action.request} moved" if action.text == MOVED else f"{action.request} runs",
         Do.REMOVE_SLICE: "no slice of that name belongs here",
+        Do.DRAINED: f"no request has it, and {action.text} waits for that",
     }
     return sentences[action.do]
 
@@ -194,6 +195,7 @@ WORDS = {
     "Check": "check",
     "Add": "hand over",
     "RemoveSlice": "remove",
+    "Drained": "report as drained",
 }
 
 

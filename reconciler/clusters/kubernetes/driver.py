@@ -22,7 +22,7 @@ from reconciler.clusters.kubernetes.api.informer import Informer
 from reconciler.clusters.kubernetes.checks.check_verdicts import Subject
 from reconciler.clusters.kubernetes.checks.node_checks import Checks
 from reconciler.clusters.kubernetes.names import SYSTEM_NAMESPACE
-from reconciler.clusters.kubernetes.nodes import cluster_view
+from reconciler.clusters.kubernetes.nodes import cluster_view, drain_requests, pod_exits
 from reconciler.clusters.kubernetes.nodes.cluster_view import Known, Looks, PodsOfNodes
 from reconciler.clusters.kubernetes.nodes.departures import Departures, Sight
 from reconciler.clusters.kubernetes.nodes.node_inventory import (
@@ -116,6 +116,7 @@ class KubernetesCluster:
         self._departures = Departures(api, spec, self._writer, sight)
         self._pods.tell_gone(self._departures.gone)
         self._closed = Closed(spec, self._named, home.namespace)
+        self._drains = drain_requests.DrainRequests(api, name, spec.remediation.nvsentinel)
 
     # --- what is ---
 
@@ -125,7 +126,7 @@ class KubernetesCluster:
         self._follow_upgrade(version, now)
         known = self._known()
         self._refuse_stale()
-        view = self._looks.look(known, self._pods_by_node(known), now)
+        view = self._drains.shown(self._looks.look(known, self._pods_by_node(known), now))
         return replace(view, sizes=self._scaling.sizes(), fence=self._slices.newest(), clock=heard)
 
     def differences(self, slices: tuple[SliceTerms, ...], now: datetime) -> tuple[Difference, ...]:
@@ -262,6 +263,33 @@ class KubernetesCluster:
         if not isinstance(kept, Done):
             return kept
         return self._writer.change(node, stamp, lambda _, marks: replace(marks, isolated=None))
+
+    def drained(self, node: str, stamp: Stamp, now: datetime) -> Answer:
+        """For NVSentinel, once none of the pods that it named is left."""
+
+        def decide(found: Node, marks: Marks) -> Marks | Refused:
+            if pool_of(found, self._spec, self._named) is None:
+                return Refused("NodeUnmanaged", f"node {node} is in none of our pools")
+            if marks.lease is not None:
+                return Refused("NodeHeld", f"node {node} serves {marks.lease.request}")
+            return marks
+
+        answer = self._writer.change(node, stamp, decide)
+        if not isinstance(answer, Done):
+            return answer
+        return answered(lambda: self._drained(node, stamp, now))
+
+    def _drained(self, node: str, stamp: Stamp, now: datetime) -> Answer:
+        open_ = self._drains.open_for(node)
+        pods = drain_requests.still_there(open_, self._known().pods)
+        if pods:
+            asked = self._departures.ask(node, pods, now + self._spec.notice, stamp, now)
+            blocked = f"; a disruption budget blocks {'; '.join(asked.blocked)}" if asked.blocked else ""
+            text = f"node {node} is draining: {len(pods)} pods must leave{blocked}"
+            return asked.refused or Busy(now + pod_exits.RETRY, text)
+        for request in open_:
+            self._drains.answer(request, now)
+        return Done()
 
     def scale(self, pool: str, count: int, leaving: tuple[str, ...], stamp: Stamp, now: datetime) -> Answer:
         """By the `scale` subresource of the pool's target."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from reconciler.clusters.kubernetes.admission.object_authors import GUARD
 from reconciler.clusters.kubernetes.admission.object_shapes import KINDS
 from reconciler.clusters.kubernetes.admission.webhook_certificates import SECRET
+from reconciler.clusters.kubernetes.nodes import drain_requests
 from schemas.export.crds import GROUP, PLURAL
 
 
@@ -89,6 +90,14 @@ RULES: tuple[Rule, ...] = (
     Rule("", "secrets", ("get",), "the webhook's certificate authority", names=(SECRET,), system=True),
     Rule("", "pods", ("patch",), "add the toleration to GPU pods admitted while the webhook was down"),
 )
+
+DRAIN_RULES: tuple[Rule, ...] = (
+    Rule(drain_requests.GROUP, drain_requests.PLURAL, ("list",), "which nodes NVSentinel wants drained"),
+    Rule(
+        drain_requests.GROUP, f"{drain_requests.PLURAL}/status", ("patch",), "tell it that a node is drained"
+    ),
+)
+"""For the controller where `spec.remediation.nvsentinel` allows it."""
 
 ADMISSION_RULES: tuple[Rule, ...] = (
     Rule("", "namespaces", _READ, "which slice a namespace belongs to"),

@@ -109,6 +109,10 @@ class EmbeddedCluster:
         """Waiting GPU workloads may use the node again."""
         return self._call(now, True, lambda s: simulated_writes.isolated(s, node, None, stamp))
 
+    def drained(self, node: str, stamp: Stamp, now: datetime) -> Answer:
+        """The scripted request to drain it is answered."""
+        return self._call(now, True, lambda s: simulated_writes.drained(s, node, stamp))
+
     def scale(self, pool: str, count: int, leaving: tuple[str, ...], stamp: Stamp, now: datetime) -> Answer:
         """New nodes arrive after the pool's `scaleUp`; nodes are removed at once."""
         return self._call(now, True, lambda s: scaled(s, pool, count, leaving, stamp))

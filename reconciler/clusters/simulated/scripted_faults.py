@@ -138,6 +138,16 @@ class DriverUpgrade:
     kind: Literal["DriverUpgrade"] = "DriverUpgrade"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainAsked:
+    """NVSentinel asks for the node to be drained, until it is done with it."""
+
+    node: str
+    at: datetime
+    until: datetime | None = None
+    kind: Literal["DrainAsked"] = "DrainAsked"
+
+
 Scripted = (
     NodeDies
     | NodeCordoned
@@ -149,6 +159,7 @@ Scripted = (
     | NamespaceDeleted
     | ForeignPod
     | DriverUpgrade
+    | DrainAsked
 )
 
 
@@ -172,6 +183,11 @@ def taints(faults: Iterable[Scripted], now: datetime) -> dict[str, str]:
 def upgrades(faults: Iterable[Scripted], now: datetime) -> dict[str, str]:
     """States of upgrades of GPU drivers, by node."""
     return {f.node: f.state for f in faults if isinstance(f, DriverUpgrade) and holds(f, now)}
+
+
+def drains(faults: Iterable[Scripted], now: datetime) -> dict[str, datetime]:
+    """Nodes to drain, and since when."""
+    return {f.node: f.at for f in faults if isinstance(f, DrainAsked) and holds(f, now)}
 
 
 def foreign_pods(faults: Iterable[Scripted], now: datetime) -> dict[str, tuple[str, ...]]:

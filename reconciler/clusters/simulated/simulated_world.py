@@ -18,6 +18,7 @@ from reconciler.clusters.simulated.scripted_faults import (
     cordoned_nodes,
     dead_nodes,
     drain_end,
+    drains,
     foreign_pods,
     lost_namespaces,
     taints,
@@ -62,6 +63,7 @@ class Held:
     drain_until: datetime | None = None
     checks: Mapping[Stage, CheckRun] = field(default_factory=dict)
     driver_kept_until: datetime | None = None  # without a lease: no upgrade of the driver begins before
+    drained: datetime | None = None  # when a request to drain it was last answered
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +253,8 @@ def view_of(world: World, fleet: Fleet, now: datetime) -> ClusterView:
     dead, cordoned = dead_nodes(world.faults, now), cordoned_nodes(world.faults, now)
     foreign = foreign_pods(world.faults, now)
     tainted, upgraded = taints(world.faults, now), upgrades(world.faults, now)
-    for name in {*world.nodes, *dead, *cordoned, *foreign, *tainted, *upgraded} & nodes.keys():
+    asked = drains(world.faults, now) if fleet.spec.remediation.nvsentinel else {}
+    for name in {*world.nodes, *dead, *cordoned, *foreign, *tainted, *upgraded, *asked} & nodes.keys():
         held = world.held(name)
         nodes[name] = replace(
             nodes[name],
@@ -266,6 +269,8 @@ def view_of(world: World, fleet: Fleet, now: datetime) -> ClusterView:
             foreign=foreign.get(name, ()),
             upgrade=upgraded.get(name, ""),
             keeps_driver=held.lease is not None or now < (held.driver_kept_until or EPOCH),
+            drain="NVSentinel" if name in asked else "",
+            drain_open=name in asked and (held.drained or EPOCH) < asked[name],
         )
     slices = {name: namespaces_of(world, name, now) for name, s in sorted(world.slices.items()) if s.present}
     workloads = tuple(

@@ -121,6 +121,19 @@ def isolated(s: WriteTarget, node: str, reason: str | None, stamp: Stamp) -> Cha
     return s.world.with_node(node, replace(held, isolated=reason, stamp=stamp)), Done()
 
 
+def drained(s: WriteTarget, node: str, stamp: Stamp) -> Changed:
+    """The request to drain it is answered."""
+    held = s.world.held(node)
+    if (late := stale(f"node {node}", held.stamp, stamp)) is not None:
+        return s.world, late
+    if node not in s.fleet.views:
+        return s.refused("NodeGone", f"the cluster has no node {node}")
+    if held.lease is not None:
+        return s.refused("NodeHeld", f"node {node} serves {held.lease.request}")
+    answered = s.now if s.fleet.spec.remediation.nvsentinel else held.drained
+    return s.world.with_node(node, replace(held, drained=answered, stamp=stamp)), Done()
+
+
 def slice_ensured(s: WriteTarget, terms: SliceTerms, stamp: Stamp) -> Changed:
     """Exactly these namespaces belong to the slice; another slice's namespace is never taken."""
     name, namespaces = terms.name, terms.namespaces
