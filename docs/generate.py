@@ -35,7 +35,7 @@ from schemas.documents import (
 from schemas.documents.base import Model
 from schemas.export.json_schemas import AsWritten
 from schemas.rules.rule_list import RULES
-from schemas.status import cards, gpr_status, inventory, judgements, outbox, usage
+from schemas.status import cards, gpr_status, inventory, judgements, outbox, remedies, usage
 from schemas.status.gpu_faults import FAULT_KINDS, NODE_FAULT_KINDS
 
 MODELS: dict[str, type[Model]] = {
@@ -61,6 +61,7 @@ MODELS: dict[str, type[Model]] = {
     "Route": notifications.Route,
     "Outbox": outbox.OutboxRecord,
     "Cards": cards.CardsRecord,
+    "Remedies": remedies.RemediesRecord,
     "WorkspaceRecord": gpr_status.WorkspaceRecord,
     "AgentReport": gpr_status.AgentReport,
 }

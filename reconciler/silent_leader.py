@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from reconciler.health.remedies import going_on
 from reconciler.model.facts import Facts, NodeKey
 from reconciler.model.memo import Memo
 from reconciler.settings import Settings
@@ -35,7 +36,10 @@ BUDGET_WINDOW = timedelta(minutes=1)
 
 def owed_nodes(facts: Facts, reports: Mapping[NodeKey, AgentReport]) -> Iterator[str]:
     """Nodes whose committed record contradicts their agent."""
+    treated = {(remedy.cluster, remedy.node) for remedy in going_on(facts.remedies)}
     for key, report in reports.items():
+        if key in treated:
+            continue  # it stays out until its checks passed, whatever its agent says
         record = facts.nodes.get(key)
         is_out = record is not None and record.state is NodeState.UNHEALTHY and record.until is None
         is_ready = record is None or record.state is NodeState.READY

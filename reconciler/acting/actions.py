@@ -11,16 +11,19 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import IntEnum
+from typing import Literal
 
 from reconciler.documents.slice_terms import assigned, terms_in
+from reconciler.health.remedies import going_on
 from reconciler.lifecycle.provisioning import checked_nodes, passed_nodes
-from reconciler.model.cluster_port import ClusterView, LeaseRef, NodeView, SliceTerms, Stage
+from reconciler.model.cluster_port import ClusterView, LeaseRef, NodeView, RemedyOrder, SliceTerms, Stage
 from reconciler.model.facts import IN_SERVICE, Facts, Seen, Wanted
 from reconciler.model.holdings import lease_ref
 from reconciler.model.status_edits import counted_end
 from reconciler.status.recognised_leases import is_unread
 from schemas.documents.cluster import ClusterSpec, Pool
 from schemas.status.gpr_status import GPRStatus, NodeState, Phase
+from schemas.status.gpu_faults import GpuAction
 
 LET_GO = "LetGo"
 """Why a node of an elastic pool is closed before it is removed."""
@@ -42,6 +45,7 @@ class Do(IntEnum):
     REMOVE_SLICE = 9
     SCALE = 10
     DRAINED = 11
+    REMEDIATE = 12
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -59,6 +63,7 @@ class Action:
     text: str = ""
     count: int = 0  # wanted number of nodes of the pool named in `node`
     leaving: tuple[str, ...] = ()  # nodes of the pool to remove first
+    order: RemedyOrder | None = None
 
 
 def actions(
@@ -80,6 +85,7 @@ def actions(
             done += _health_actions(cluster, facts, seen.views[cluster])
             done += _drain_actions(cluster, facts, seen.views[cluster])
             done += _scale_actions(cluster, spec, facts, seen.views[cluster])
+            done += _remedy_actions(cluster, spec, facts)
         else:
             done = [*_finishing(done, facts)]
         found += done
@@ -256,6 +262,20 @@ def _drain_actions(cluster: str, facts: Facts, view: ClusterView) -> Iterator[Ac
         out = record is not None and record.state not in IN_SERVICE
         if node.drain_open and out and node.lease is None and node.name not in kept:
             yield Action(Do.DRAINED, cluster, node.name, text=node.drain)
+
+
+def _remedy_actions(cluster: str, spec: ClusterSpec, facts: Facts) -> Iterator[Action]:
+    """A reset or reboot until it is carried out; after it, the checks once the agent finds the GPUs well."""
+    for remedy in going_on(facts.remedies):
+        if remedy.cluster != cluster:
+            continue
+        if remedy.done_at is None:
+            kind: Literal["reset", "reboot"] = "reboot" if remedy.action is GpuAction.REBOOT else "reset"
+            order = RemedyOrder(remedy.uid, kind, remedy.gpus, remedy.released_at is not None)
+            yield Action(Do.REMEDIATE, cluster, remedy.node, order=order)
+        elif remedy.well_at is not None:
+            lease = LeaseRef(remedy.uid, "", "", remedy.began + spec.remediation.timeout)
+            yield Action(Do.CHECK, cluster, remedy.node, "", lease, "pre")
 
 
 def _scale_actions(cluster: str, spec: ClusterSpec, facts: Facts, view: ClusterView) -> Iterator[Action]:

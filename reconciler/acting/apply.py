@@ -29,8 +29,8 @@ from reconciler.model.cluster_port import (
     Note,
     Refused,
     SliceTerms,
-    Stage,
     Stamp,
+    Topic,
 )
 from schemas.documents.cluster import ClusterSpec
 from schemas.errors import EgsError, Fault
@@ -47,7 +47,7 @@ MOST_AT_ONCE = 16
 """Clusters called in parallel."""
 IN_PROCESS = ""
 """Stands for all clusters without a server of their own, called one after the other by the caller's thread."""
-CheckKey = tuple[str, str, Stage]
+CheckKey = tuple[str, str, Topic]
 
 
 @dataclass(slots=True)
@@ -277,16 +277,26 @@ def _note(action: Action, answer: Answer | tuple[CheckResult, ...], answers: Ans
     match answer:
         case Busy():
             answers.until.append(answer.until)
-            if action.do is Do.CHECK and action.lease is not None:
-                answers.checks[(action.lease.uid, action.node, action.stage)] = answer
+            if (key := _check_key(action)) is not None:
+                answers.checks[key] = answer
         case Refused():
             answers.refused.append((action, answer))
         case Done():
             answers.done.append(action)
         case _:
-            assert action.lease is not None
-            answers.checks[(action.lease.uid, action.node, action.stage)] = answer
+            key = _check_key(action)
+            assert key is not None, "only checks and remedies have results"
+            answers.checks[key] = answer
             answers.done.append(action)
+
+
+def _check_key(action: Action) -> CheckKey | None:
+    """Under what the action's results are kept; None: it has none."""
+    if action.do is Do.REMEDIATE and action.order is not None:
+        return action.order.uid, action.node, "remedy"
+    if action.do is Do.CHECK and action.lease is not None:
+        return action.lease.uid, action.node, action.stage
+    return None
 
 
 def _carry_out(
@@ -294,6 +304,9 @@ def _carry_out(
 ) -> Answer | tuple[CheckResult, ...]:
     lease = action.lease
     match action.do:
+        case Do.REMEDIATE:
+            assert action.order is not None, "an order says what to do"
+            return driver.remediate(action.node, action.order, stamp, now)
         case Do.ENSURE_FLEET:
             return driver.ensure_fleet(stamp, now)
         case Do.ENSURE_SLICE:

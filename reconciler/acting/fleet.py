@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
 from reconciler.acting.actions import Action, actions, drifted
@@ -12,6 +12,7 @@ from reconciler.acting.drift import Drift, Looked
 from reconciler.acting.due_actions import Hands
 from reconciler.documents.slice_terms import terms_in
 from reconciler.health.agent_reports import Reports
+from reconciler.health.remedies import going_on
 from reconciler.lifecycle.provisioning import handed_over
 from reconciler.model.cluster_port import Busy, CheckResult, ClusterView, Stamp
 from reconciler.model.events import Event, EventReason
@@ -55,7 +56,7 @@ class Fleet:
 
     def _seen(self, wanted: Wanted, views: Mapping[str, ClusterView], facts: Facts, now: datetime) -> Seen:
         live = holders(facts.requests).values()
-        self._checks = self._hands.knowing(self._checks, (status.uid for status in live))
+        self._checks = self._hands.knowing(self._checks, _uids(facts))
         reports = self._reports.read(wanted.clusters, now)
         served = self._handed_over | self._hands.handed_over
         self._handed_over = handed_over(list(live), Seen(views, reports, Outcomes({}, served)))
@@ -86,8 +87,7 @@ class Fleet:
         with self._hands.mine:
             answers = apply(planned, self.drivers(wanted.manifests), self.failures, stamp, now)
             checks = {**self._checks, **answers.checks}
-            live = holders(facts.requests).values()
-            self._checks = self._hands.knowing(checks, (status.uid for status in live))
+            self._checks = self._hands.knowing(checks, _uids(facts))
         pending.note(_drift(action, now) for action in drifted(planned, self._views))
         pending.note(self._drift.after(self._looked, answers.begun, answers.done, now))
         pending.note(self._refusals.fresh(answers, now))
@@ -107,6 +107,12 @@ class Fleet:
         waiting = self._notes.waiting(reached.keys())
         with self._hands.mine:
             self._notes.told(announce(self.drivers(wanted.manifests), waiting, self.failures, facts.at))
+
+
+def _uids(facts: Facts) -> Iterator[str]:
+    """Whose checks count: leases with nodes, and resets and reboots that go on."""
+    yield from (status.uid for status in holders(facts.requests).values())
+    yield from (remedy.uid for remedy in going_on(facts.remedies))
 
 
 def _drift(action: Action, now: datetime) -> Event:

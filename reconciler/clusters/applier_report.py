@@ -30,8 +30,8 @@ from reconciler.model.cluster_port import (
     NodeView,
     Refused,
     SliceTerms,
-    Stage,
     Stamp,
+    Topic,
     UnmanagedNode,
     WorkloadView,
 )
@@ -42,7 +42,7 @@ from schemas.reading.units import LONG_NAME_PATTERN, NAME_PATTERN, format_instan
 from schemas.reading.yaml_text import dump
 
 Files = dict[str, bytes]
-CheckKey = tuple[str, str, Stage]
+CheckKey = tuple[str, str, Topic]
 """Uid of the lease, node, stage."""
 RefusalKey = tuple[str, str, str]
 """The action (`ADD`), its node or slice, and its lease (empty: none)."""
@@ -97,7 +97,7 @@ class CheckRow:
 
     uid: str
     node: str
-    stage: Stage
+    stage: Topic
     results: tuple[CheckResult, ...] = ()
     until: datetime | None = None
     message: str = ""

@@ -40,6 +40,7 @@ from reconciler.model.cluster_port import (
     NodeView,
     Note,
     Refused,
+    RemedyOrder,
     SliceTerms,
     Stage,
     Stamp,
@@ -233,6 +234,19 @@ class PullCluster:
         answer = self._answer(False, ("CHECK", node, lease.uid), now)
         if isinstance(answer, Busy) and isinstance(found, Busy):
             return Busy(max(answer.until, found.until), found.message)
+        assert not isinstance(answer, Done)
+        return answer
+
+    def remediate(
+        self, node: str, order: RemedyOrder, stamp: Stamp, now: datetime
+    ) -> Busy | Refused | tuple[CheckResult, ...]:
+        """As reported."""
+        self._view(now)
+        assert self._report is not None
+        found = self._report.checks.get((order.uid, node, "remedy"))
+        if isinstance(found, tuple) and found:
+            return found
+        answer = self._answer(False, ("REMEDIATE", node, ""), now, known=found is not None)
         assert not isinstance(answer, Done)
         return answer
 

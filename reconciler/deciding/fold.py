@@ -25,6 +25,7 @@ from reconciler.health.check_results import cut
 from reconciler.health.gpu_alerts import alert_events, with_alerts
 from reconciler.health.node_faults import with_faults
 from reconciler.health.node_health import health_events, judge_nodes
+from reconciler.health.remedies import Progress, advanced, begun, held_out, quarantined, with_results
 from reconciler.health.upgraded_nodes import spared_nodes
 from reconciler.lifecycle.file_changes import file_outcome
 from reconciler.lifecycle.free_nodes import FreeNodes
@@ -77,8 +78,10 @@ def fold(
     _file_outcomes(context, facts, gather, UnchangedRequests() if unchanged is None else unchanged)
     spared = spared_nodes(seen, facts.nodes, now)
     counted = {key: report for key, report in seen.reports.items() if key not in spared}
-    cards = with_cards(facts.cards, counted, wanted.clusters, now)
-    nodes, failed = _judged(facts, gather.requests, context, failing_lemons(cards, now))
+    treated = advanced(facts.remedies, wanted.clusters, seen, now)
+    gather.events += treated.events
+    cards = with_results(with_cards(facts.cards, counted, wanted.clusters, now), treated)
+    nodes, failed = _judged(facts, gather.requests, context, failing_lemons(cards, now), treated)
     gather.events += health_events(facts.nodes, nodes, now)
     faults = with_faults(facts.faults, (facts.nodes, nodes), wanted.clusters, now)
     gather.events += lemon_events(facts.cards, cards, now)
@@ -96,6 +99,7 @@ def fold(
         faults=faults,
         cards=cards,
         alerts=alerts,
+        remedies=treated.remedies,
         scales=grown.scales,
         clusters=clusters,
         held_deletions=held,
@@ -103,6 +107,9 @@ def fold(
         unmanaged=_unmanaged(facts, wanted, seen),
     )
     _lease_outcomes(context, current, gather)
+    due = begun(treated.remedies, replace(current, requests=gather.requests), wanted.clusters, seen, now)
+    gather.events += due.events
+    current = replace(current, remedies=due.remedies)
     spaces, told = workspace_turn(facts, wanted, now)
     gather.events += told
     current = _with_accounts(facts, replace(current, workspaces=spaces), gather.requests, wanted)
@@ -234,12 +241,14 @@ def deletions_digest(keys: Iterable[str]) -> str:
 
 
 def _judged(
-    facts: Facts, requests: Records, context: Context, lemons: Mapping[NodeKey, str]
+    facts: Facts, requests: Records, context: Context, lemons: Mapping[NodeKey, str], treated: Progress
 ) -> tuple[dict[NodeKey, NodeRecord], dict[NodeKey, Cause]]:
     fresh = _freshly_failed(requests.live, context)
     overdue = overdue_nodes(requests.live, context) | stray_nodes(at(facts, context.now), context.seen)
-    before = {**facts.nodes, **fresh}
-    nodes = judge_nodes(context.wanted.clusters, context.seen, before, overdue, context.now, lemons)
+    clusters = context.wanted.clusters
+    before = {**facts.nodes, **fresh, **quarantined(treated, clusters, context.now)}
+    nodes = judge_nodes(clusters, context.seen, before, overdue, context.now, lemons)
+    nodes = held_out(nodes, treated.remedies, facts, clusters)
     return nodes, dict.fromkeys(fresh, Cause.CHECKS_FAILED)
 
 

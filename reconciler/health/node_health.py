@@ -211,7 +211,8 @@ STAYS = "; it stays in service because "
 NOT_CLEAN, PODS_STAY = "NotClean", "PodsStay"
 LEMON = "LemonCard"
 USELESS = frozenset({PODS_STAY, upgraded_nodes.FAILED})
-PEOPLE_CLEAR = frozenset({"FaultTrend", "PostCheckFailed", PODS_STAY, LEMON})
+REMEDIATION_FAILED = "RemediationFailed"
+PEOPLE_CLEAR = frozenset({"FaultTrend", "PostCheckFailed", PODS_STAY, LEMON, REMEDIATION_FAILED})
 
 
 def _within_limit(

@@ -17,6 +17,8 @@ from reconciler.model.clock_reading import Heard
 
 Stage = Literal["pre", "run", "post"]
 """When a node is checked: before a start, between the nodes of a running lease, after an end."""
+Topic = Stage | Literal["remedy"]
+"""What results are about: the checks of a stage, or a reset or reboot."""
 
 
 UPGRADE_FAILED = "upgrade-failed"
@@ -87,6 +89,16 @@ class CheckResult:
     passed: bool
     value: str = ""
     log: str = ""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class RemedyOrder:
+    """A reset of GPUs, or a reboot of their node, which no lease has."""
+
+    uid: str
+    action: Literal["reset", "reboot"]
+    gpus: tuple[str, ...] = ()  # uuids; empty: all of the node
+    released: bool = False  # the node's agent has let go of the driver, or is no longer waited for
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +274,15 @@ class ClusterDriver(Protocol):
         """Tells those who asked for it that the node is drained. Refused while it serves a lease.
 
         Busy while pods that they named are asked to leave.
+        """
+
+    def remediate(
+        self, node: str, order: RemedyOrder, stamp: Stamp, now: datetime
+    ) -> Busy | Refused | tuple[CheckResult, ...]:
+        """Resets the GPUs, or reboots the node, once for each uid; one result says whether that was carried out.
+
+        Until it is `released`, it only asks the node's agent to let go of the driver. A reboot that the cluster cannot
+        carry out counts as carried out: people or hooks were told. Fails at once on a missing node.
         """
 
     def scale(self, pool: str, count: int, leaving: tuple[str, ...], stamp: Stamp, now: datetime) -> Answer:

@@ -55,6 +55,7 @@ _WARNINGS = frozenset(
         EventReason.THROTTLED,
         EventReason.GPU_IDLE,
         EventReason.GPU_XID,
+        EventReason.REMEDIATION_FAILED,
         EventReason.POST_CHECK_FAILED,
         EventReason.NODES_LATE,
         EventReason.CLUSTER_UNREACHABLE,

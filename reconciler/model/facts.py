@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from reconciler.model.cluster_port import Busy, CheckResult, ClusterView, Difference, LeaseRef, Stage
+from reconciler.model.cluster_port import Busy, CheckResult, ClusterView, Difference, LeaseRef, Topic
 from reconciler.model.events import Event
 from reconciler.model.evidence import ApprovalDecision
 from reconciler.settings import Settings
@@ -31,6 +31,7 @@ from schemas.status.insights import EndedRecord, Insights
 from schemas.status.inventory import PoolScale, UnmanagedNode
 from schemas.status.judgements import HeldChange, SpentApproval, TrustRecord
 from schemas.status.outbox import OutboxRecord
+from schemas.status.remedies import Remedy
 from schemas.status.usage import UsageRecord
 
 NodeKey = tuple[str, str]
@@ -69,6 +70,7 @@ class Facts:
     ended: Mapping[str, EndedRecord] = field(default_factory=dict)  # finished requests one by one, by day
     cards: Mapping[str, Card] = field(default_factory=dict)  # cards that failed, by serial number
     alerts: Mapping[str, tuple[NodeAlert, ...]] = field(default_factory=dict)  # of GPUs, by cluster
+    remedies: Mapping[NodeKey, tuple[Remedy, ...]] = field(default_factory=dict)  # oldest first
     outbox: Mapping[str, OutboxRecord] = field(default_factory=dict)  # pending messages of routes, by name
     unread: frozenset[str] = frozenset()  # clusters, see `reconciler.status.recognised_leases`
 
@@ -131,8 +133,8 @@ class Wanted:
 class Outcomes:
     """Clusters' answers to earlier actions of this process; lost in a crash and then queried again."""
 
-    checks: Mapping[tuple[str, str, Stage], Busy | tuple[CheckResult, ...]] = field(default_factory=dict)
-    """By lease uid, node and stage."""
+    checks: Mapping[tuple[str, str, Topic], Busy | tuple[CheckResult, ...]] = field(default_factory=dict)
+    """By lease uid, node and stage; resets and reboots by their own uid, their result under the stage `remedy`."""
     handed_over: frozenset[LeaseKey] = frozenset()
     """Leases whose nodes were all assigned to them at some time, but whose start could not be committed yet."""
     resting: frozenset[tuple[str, str]] = frozenset()

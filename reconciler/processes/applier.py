@@ -24,6 +24,7 @@ from reconciler.clusters.pulled_cluster import branch_of
 from reconciler.cycle import RETRY, Cycle
 from reconciler.documents.slice_terms import assigned, terms_in
 from reconciler.follower import Committed, Decided
+from reconciler.health.remedies import going_on
 from reconciler.lifecycle.provisioning import handed_over
 from reconciler.model.cluster_port import Busy, CheckResult, ClusterDriver, ClusterView, Difference
 from reconciler.model.facts import Facts, LeaseKey, Outcomes, Seen, Wanted
@@ -237,7 +238,7 @@ class Applier:
     ) -> tuple[Seen, Looked]:
         known, name = self._known, self._cluster
         live = assigned(name, facts).values()
-        uids = {status.uid for status in live}
+        uids = {*(status.uid for status in live), *(remedy.uid for remedy in going_on(facts.remedies))}
         known.checks = self.hands.knowing(known.checks, uids)
         served = known.served | self.hands.handed_over
         known.served = handed_over(live, Seen({name: view}, {}, Outcomes({}, served)))

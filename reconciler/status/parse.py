@@ -23,6 +23,7 @@ from schemas.status.insights import EndedRecord, Insights
 from schemas.status.inventory import Inventory, PoolNodes
 from schemas.status.judgements import SpentRecord, TrustRecord
 from schemas.status.outbox import OutboxRecord
+from schemas.status.remedies import RemediesRecord, Remedy
 from schemas.status.usage import UsageRecord
 
 OWN_BYTES = 1_000_000
@@ -42,6 +43,7 @@ Record = (
     | OutboxRecord
     | CardsRecord
     | AlertsRecord
+    | RemediesRecord
 )
 """A parsed file of facts."""
 UNREADABLE = (UserError, ValueError)
@@ -62,6 +64,7 @@ _KINDS: tuple[tuple[str, type[Record]], ...] = (
     (r"outbox/[^/]+", OutboxRecord),
     (r"cards/[^/]+", CardsRecord),
     (r"alerts/[^/]+", AlertsRecord),
+    (r"remedies/[^/]+", RemediesRecord),
 )
 _PATHS = tuple((re.compile(pattern), kind) for pattern, kind in _KINDS)
 """The kind of record at each path."""
@@ -105,8 +108,17 @@ def facts_of(records: Mapping[str, Record], at: datetime, intent: str) -> Facts:
         outbox={r.metadata.name: r for _, r in of(OutboxRecord)},
         cards={card.serial: card for _, r in of(CardsRecord) for card in r.cards},
         alerts={r.metadata.name: r.alerts for _, r in of(AlertsRecord)},
+        remedies=_remedies_of([r for _, r in of(RemediesRecord)]),
     )
     return _with_controller(_with_inventories(facts, of(Inventory)), of(ControllerRecord))
+
+
+def _remedies_of(records: Sequence[RemediesRecord]) -> dict[tuple[str, str], tuple[Remedy, ...]]:
+    found: dict[tuple[str, str], tuple[Remedy, ...]] = {}
+    for remedy in (remedy for record in records for remedy in record.remedies):
+        key = (remedy.cluster, remedy.node)
+        found[key] = (*found.get(key, ()), remedy)
+    return found
 
 
 def _found(records: Sequence[tuple[str, PoolNodes]]) -> dict[tuple[str, str], tuple[str, ...]]:

@@ -41,6 +41,7 @@ from schemas.status.gpr_status import (
 from schemas.status.gpu_alerts import AlertsRecord
 from schemas.status.inventory import PoolNodes
 from schemas.status.judgements import SpentRecord, TrustRecord
+from schemas.status.remedies import RemediesRecord, Remedy
 
 MAX_NAMES = 3500
 """Node names in one file; a name has 253 characters at most."""
@@ -111,11 +112,11 @@ def render(
 
 
 def _remembered(facts: Facts, written: Written) -> Files:
-    """Slices' usage, cards that failed, alerts, and the statistics of finished requests."""
+    """Slices' usage, cards that failed, alerts, resets and reboots, and the statistics of finished requests."""
     records: dict[str, Document] = {f"usage/{name}.yaml": usage for name, usage in facts.usage.items()}
     if facts.insights is not None:
         records["insights.yaml"] = facts.insights
-    records |= _cards(facts)
+    records |= _cards(facts) | _remedies(facts)
     for cluster, alerts in facts.alerts.items():
         records[f"alerts/{cluster}.yaml"] = AlertsRecord(metadata=Metadata(name=cluster), alerts=alerts)
     records |= {f"insights/{day}.yaml": ended for day, ended in facts.ended.items()}
@@ -130,6 +131,16 @@ def _cards(facts: Facts) -> dict[str, Document]:
     return {
         f"cards/{part}.yaml": CardsRecord(metadata=Metadata(name=part), cards=tuple(cards))
         for part, cards in parts.items()
+    }
+
+
+def _remedies(facts: Facts) -> dict[str, Document]:
+    clusters: dict[str, list[Remedy]] = {}
+    for key in sorted(facts.remedies):
+        clusters.setdefault(key[0], []).extend(facts.remedies[key])
+    return {
+        f"remedies/{name}.yaml": RemediesRecord(metadata=Metadata(name=name), remedies=tuple(found))
+        for name, found in clusters.items()
     }
 
 

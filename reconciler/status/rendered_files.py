@@ -40,6 +40,7 @@ class Rendered:
                 facts.outbox,
                 facts.cards,
                 facts.alerts,
+                facts.remedies,
             ),
         )
         # The order is left out: ageing changes it over time, and the next new fact updates it.

@@ -19,6 +19,7 @@ from schemas.status.gpu_alerts import AlertsRecord
 from schemas.status.insights import EndedRecord, Insights
 from schemas.status.inventory import Inventory, PoolNodes, Schedule
 from schemas.status.judgements import SpentRecord, TrustRecord
+from schemas.status.remedies import RemediesRecord
 from schemas.status.usage import UsageRecord
 
 FOLDER = Path(__file__).parents[1] / "json"
@@ -26,6 +27,7 @@ USER_KINDS: tuple[type[Document], ...] = tuple(rule.model for rule in PATHS)
 MACHINE_KINDS: tuple[type[Document], ...] = (
     CardsRecord,
     AlertsRecord,
+    RemediesRecord,
     GPRRecord,
     AgentReport,
     NodeRecord,

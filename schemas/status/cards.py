@@ -8,6 +8,7 @@ from pydantic import Field
 
 from schemas.documents.base import Document, Model
 from schemas.reading.units import Instant
+from schemas.status.gpu_faults import GpuAction
 
 
 class CardFault(Model):
@@ -18,6 +19,10 @@ class CardFault(Model):
     cluster: str = Field(description="Cluster of the card at that time.")
     node: str = Field(description="Node of the card at that time.")
     again: bool = Field(False, description="It came back after a reset.")
+    remedy: GpuAction | None = Field(
+        None, description="What was done about it: reset or reboot; absent: nothing by the controller."
+    )
+    helped: bool | None = Field(None, description="Whether the node's checks passed after it.")
 
 
 class Card(Model):

@@ -28,6 +28,7 @@ from schemas.errors import UserError
 from schemas.reading.reader import READER_VERSION
 from schemas.reading.units import format_instant
 from schemas.status.gpr_status import GPRStatus, GpuReport
+from schemas.status.gpu_faults import GpuAction
 from tests.support import world as build
 from tests.support.laws import Laws
 from tests.support.profile import PROFILE, drawn
@@ -163,8 +164,11 @@ class Play:
             name, _, node = where.partition("/")
             more = dict(said)
             more["faults"] = tuple(at(minute) for minute in more.pop("faults", ()))
+            more["released_at"] = at(more.pop("released")) if "released" in more else None
+            more["action"] = GpuAction(more["action"]) if "action" in more else None
             more["idle_since"] = at(more.pop("idle")) if "idle" in more else None
-            more["gpus"] = _gpus(more.pop("card"), said) if "card" in more else ()
+            told = tuple(_gpu(*gpu) for gpu in more.pop("gpus", ()))
+            more["gpus"] = _gpus(more.pop("card"), said) if "card" in more else told
             self.world.report(node, more.pop("healthy"), name, **more)
 
     def do_job(self, jobs: Mapping[str, Mapping[str, Any]]) -> None:
@@ -328,6 +332,13 @@ class Play:
             p: want[p] if t is not None and want[p] is not None and str(want[p]) in t else t
             for p, t in texts.items()
         }
+
+
+def _gpu(uuid: str, serial: str, *reasons: str) -> GpuReport:
+    """A GPU of a report, as `[uuid, serial, reasons …]`."""
+    return GpuReport(
+        uuid=uuid, index=0, product="H100", memory_mib=1, healthy=not reasons, reasons=reasons, serial=serial
+    )
 
 
 def _is(line: str, event: tuple[str, str, str]) -> bool:

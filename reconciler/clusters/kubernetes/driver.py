@@ -19,12 +19,13 @@ from reconciler.clusters.kubernetes.admission.placement_objects import Closed, P
 from reconciler.clusters.kubernetes.api.api_client import Api, Rejected, answered
 from reconciler.clusters.kubernetes.api.api_features import Features, discover
 from reconciler.clusters.kubernetes.api.informer import Informer
-from reconciler.clusters.kubernetes.checks.check_verdicts import Subject
+from reconciler.clusters.kubernetes.checks.check_verdicts import NODE_GONE, Subject
 from reconciler.clusters.kubernetes.checks.node_checks import Checks
 from reconciler.clusters.kubernetes.names import SYSTEM_NAMESPACE
 from reconciler.clusters.kubernetes.nodes import cluster_view, drain_requests, pod_exits
 from reconciler.clusters.kubernetes.nodes.cluster_view import Known, Looks, PodsOfNodes
 from reconciler.clusters.kubernetes.nodes.departures import Departures, Sight
+from reconciler.clusters.kubernetes.nodes.gpu_resets import GpuResets
 from reconciler.clusters.kubernetes.nodes.node_inventory import (
     Node,
     Pod,
@@ -49,6 +50,7 @@ from reconciler.model.cluster_port import (
     LeaseRef,
     Note,
     Refused,
+    RemedyOrder,
     SliceTerms,
     Stage,
     Stamp,
@@ -104,6 +106,7 @@ class KubernetesCluster:
         self._slices = Slices(api, home.project, home.namespace, wake)
         self._writer = NodeWriter(api, self._nodes, home.project)
         self._checks = Checks(api, spec, self._writer, home.namespace, wake)
+        self._resets = GpuResets(api, spec, home.namespace)
         self._wake, self._heard, self.remote = wake, Heard(), True
         self._parts: Begun | None = None
         self._same = datetime.min.replace(tzinfo=UTC)  # when the server last had the version that we know
@@ -290,6 +293,19 @@ class KubernetesCluster:
         for request in open_:
             self._drains.answer(request, now)
         return Done()
+
+    def remediate(
+        self, node: str, order: RemedyOrder, stamp: Stamp, now: datetime
+    ) -> Busy | Refused | tuple[CheckResult, ...]:
+        """By NVSentinel, or a Job of ours."""
+        found = self._known().nodes.get(node)
+        if found is None:
+            return NODE_GONE
+        if (refusal := _late(found, stamp)) is not None:
+            return refusal
+        if (held := marks_of(found).lease) is not None:
+            return Refused("NodeHeld", f"node {node} serves {held.request}")
+        return answered(lambda: self._resets.run(found, order, stamp, now))
 
     def scale(self, pool: str, count: int, leaving: tuple[str, ...], stamp: Stamp, now: datetime) -> Answer:
         """By the `scale` subresource of the pool's target."""

@@ -8,6 +8,7 @@ from reconciler.clusters.kubernetes.admission.object_authors import GUARD
 from reconciler.clusters.kubernetes.admission.object_shapes import KINDS
 from reconciler.clusters.kubernetes.admission.webhook_certificates import SECRET
 from reconciler.clusters.kubernetes.nodes import drain_requests
+from reconciler.clusters.kubernetes.nodes.gpu_resets import NVSENTINEL
 from schemas.export.crds import GROUP, PLURAL
 
 
@@ -79,6 +80,11 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule("", "pods/log", ("get",), "a check's output if its termination message is empty", system=True),
     Rule("storage.k8s.io", "storageclasses", ("list", "watch"), "storage classes for a check's volume"),
+    # Resets and reboots, where a cluster's document allows them; a reset without NVSentinel is a Job as above.
+    Rule(
+        NVSENTINEL, "gpuresets", ("get", "create"), "reset GPUs of a free node, where NVSentinel is installed"
+    ),
+    Rule(NVSENTINEL, "rebootnodes", ("get", "create"), "reboot a free node, where NVSentinel is installed"),
     Rule("events.k8s.io", "events", ("create",), "events for a slice's users"),
     # Placement: what makes the API server judge pods of slices, and pods that were admitted unjudged.
     *(
@@ -88,7 +94,12 @@ RULES: tuple[Rule, ...] = (
         for plural in KINDS.values()
     ),
     Rule("", "secrets", ("get",), "the webhook's certificate authority", names=(SECRET,), system=True),
-    Rule("", "pods", ("patch",), "add the toleration to GPU pods admitted while the webhook was down"),
+    Rule(
+        "",
+        "pods",
+        ("patch",),
+        "add the toleration to GPU pods admitted while the webhook was down; ask an agent to let go of its GPUs",
+    ),
 )
 
 DRAIN_RULES: tuple[Rule, ...] = (

@@ -21,6 +21,7 @@ from reconciler.clusters.simulated import simulated_writes
 from reconciler.clusters.simulated.gpu_readings import as_data, readings_of
 from reconciler.clusters.simulated.growing_pools import fleet_at, scaled, sizes_of
 from reconciler.clusters.simulated.scripted_faults import Scripted, api_failure, dead_nodes
+from reconciler.clusters.simulated.simulated_remedies import let_go, remedied
 from reconciler.clusters.simulated.simulated_workloads import advance, remembered, settle
 from reconciler.clusters.simulated.simulated_world import Fleet, Job, Workload, World, fleet_of, view_of
 from reconciler.clusters.simulated.simulated_writes import WriteTarget
@@ -35,6 +36,7 @@ from reconciler.model.cluster_port import (
     LeaseRef,
     Note,
     Refused,
+    RemedyOrder,
     SliceTerms,
     Stage,
     Stamp,
@@ -113,6 +115,12 @@ class EmbeddedCluster:
         """The scripted request to drain it is answered."""
         return self._call(now, True, lambda s: simulated_writes.drained(s, node, stamp))
 
+    def remediate(
+        self, node: str, order: RemedyOrder, stamp: Stamp, now: datetime
+    ) -> Busy | Refused | tuple[CheckResult, ...]:
+        """Takes `RESET`, and ends the faults that a reset or reboot can end."""
+        return self._call(now, True, lambda s: remedied(s, node, order, stamp))
+
     def scale(self, pool: str, count: int, leaving: tuple[str, ...], stamp: Stamp, now: datetime) -> Answer:
         """New nodes arrive after the pool's `scaleUp`; nodes are removed at once."""
         return self._call(now, True, lambda s: scaled(s, pool, count, leaving, stamp))
@@ -168,6 +176,11 @@ class EmbeddedCluster:
         if node not in fleet.views or node in dead_nodes(at.faults, now):
             raise Fault(f"node {node} of cluster {self._name} does not answer", "NodeNotReady")
         return tuple(as_data(gpu) for gpu in readings_of(at, fleet, node, now))
+
+    def release_asked(self, node: str, now: datetime) -> bool:
+        """Whether the node's agent is to let go of the driver; changes nothing."""
+        at, _ = self._now_at(now)
+        return let_go(at, node, now)
 
     def history(self, now: datetime) -> tuple[World, Fleet]:
         """The state with what it remembers of the past, for telemetry; changes nothing."""

@@ -139,6 +139,32 @@ class DriverUpgrade:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GpuReset:
+    """GPUs of the node were reset, which ends what a reset can end; done by the cluster, not scripted by people."""
+
+    node: str
+    gpus: tuple[int, ...]
+    at: datetime
+    until: datetime | None = None
+    kind: Literal["GpuReset"] = "GpuReset"
+
+    def ends(self, fault: GpuFails) -> bool:
+        """Heat, a lost GPU and a memory without spare rows stay."""
+        stays = fault.lost or fault.remap_failure or fault.temp_c is not None
+        return not stays and fault.gpu in self.gpus and fault.at <= self.at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetFails:
+    """Resets and reboots of the node fail."""
+
+    node: str
+    at: datetime
+    until: datetime | None = None
+    kind: Literal["ResetFails"] = "ResetFails"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DrainAsked:
     """NVSentinel asks for the node to be drained, until it is done with it."""
 
@@ -153,6 +179,8 @@ Scripted = (
     | NodeCordoned
     | NodeTainted
     | GpuFails
+    | GpuReset
+    | ResetFails
     | ApiFails
     | DrainHangs
     | CheckFails
@@ -218,7 +246,13 @@ def drain_end(faults: Iterable[Scripted], node: str, planned: datetime) -> datet
 
 
 def gpu_failures(faults: Iterable[Scripted], node: str, now: datetime) -> list[GpuFails]:
-    return [f for f in faults if isinstance(f, GpuFails) and f.node == node and holds(f, now)]
+    resets = [f for f in faults if isinstance(f, GpuReset) and f.node == node and holds(f, now)]
+    return [
+        f
+        for f in faults
+        if isinstance(f, GpuFails) and f.node == node and holds(f, now)
+        if not any(reset.ends(f) for reset in resets)
+    ]
 
 
 def turning_points(faults: Iterable[Scripted]) -> list[datetime]:

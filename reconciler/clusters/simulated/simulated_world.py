@@ -54,6 +54,16 @@ class CheckRun:
 
 
 @dataclass(frozen=True, slots=True)
+class RemedyRun:
+    """One reset or reboot; `begun` once the agent had let go of the driver, `results` once finished."""
+
+    uid: str
+    asked: datetime
+    begun: datetime | None = None
+    results: tuple[CheckResult, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Held:
     """Changes made to one node."""
 
@@ -64,6 +74,7 @@ class Held:
     checks: Mapping[Stage, CheckRun] = field(default_factory=dict)
     driver_kept_until: datetime | None = None  # without a lease: no upgrade of the driver begins before
     drained: datetime | None = None  # when a request to drain it was last answered
+    remedy: RemedyRun | None = None  # the last one
 
 
 @dataclass(frozen=True, slots=True)

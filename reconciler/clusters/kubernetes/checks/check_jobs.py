@@ -144,7 +144,7 @@ def _pod(order: Order) -> Json:
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": 5,
-        "affinity": _only_on(order.subject.node.name),
+        "affinity": only_on(order.subject.node.name),
         "tolerations": [
             {"key": key, "operator": "Exists"} for key in dict.fromkeys((SLICE, *OTHERS, *order.tolerate))
         ],
@@ -204,7 +204,7 @@ def _wants_gpus(order: Order) -> bool:
     return order.stage == "pre" or "NcclLatency" in order.checks
 
 
-def _only_on(node: str) -> Json:
+def only_on(node: str) -> Json:
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
 
