@@ -126,7 +126,7 @@ def _cluster_row(name: str, looked: Looked) -> dict[str, Any]:
             _difference_row(d, None if d.slice in repaired else _why_left(name, looked.wanted))
             for d in differences
         ],
-        "actions": [_action_row(a) for a in here if _is_change(a) and (a.do, a.slice) not in shown],
+        "actions": [action_row(a) for a in here if _is_change(a) and (a.do, a.slice) not in shown],
     }
 
 
@@ -153,7 +153,7 @@ def _is_change(action: Action) -> bool:
     return not (action.do is Do.CHECK and action.stage == "run")
 
 
-def _action_row(action: Action) -> dict[str, Any]:
+def action_row(action: Action) -> dict[str, Any]:
     lease = action.lease
     return {
         "action": action.do.name.title().replace("_", ""),
@@ -177,7 +177,9 @@ def _why(action: Action) -> str:
         Do.CHECK: f"{action.request} needs it checked {when}",
         Do.ADD: f"the end of {action.request} moved" if action.text == MOVED else f"{action.request} runs",
         Do.REMOVE_SLICE: "no slice of that name belongs here",
+        Do.SCALE: f"the plan needs {action.count} nodes in this pool",
         Do.DRAINED: f"no request has it, and {action.text} waits for that",
+        Do.REMEDIATE: "its agent asks for it, and no request has it",
     }
     return sentences[action.do]
 
@@ -195,7 +197,9 @@ WORDS = {
     "Check": "check",
     "Add": "hand over",
     "RemoveSlice": "remove",
+    "Scale": "resize",
     "Drained": "report as drained",
+    "Remediate": "reset or reboot",
 }
 
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from reconciler.acting.actions import Action, Do
+from reconciler.cli.answers.cluster_diff import WORDS, action_row
 from reconciler.clusters.kubernetes.api.api_client import Json
 from reconciler.clusters.kubernetes.api.informer import key_of
 from reconciler.clusters.kubernetes.names import SLICE
@@ -355,3 +357,11 @@ def test_of_a_pulled_cluster_it_shows_what_the_applier_reports(tmp_path: Path) -
     assert told.code == 1
     assert objects(east(told)) == {"Slice b": ("changed", True)}
     store.close()
+
+
+@pytest.mark.parametrize("do", Do)
+def test_every_action_has_words(do: Do) -> None:
+    """H13: what the controller would do is told, whatever it is."""
+    row = action_row(Action(do, "east", "h100-1", "vision/train", slice="vision", count=3))
+    assert row["why"]
+    assert WORDS[row["action"]]
