@@ -163,7 +163,8 @@ class System:
             who = Identity(cluster, node, node, f"{node}@{cluster}/demo")
             reader = SimulatedReader(partial(self.clusters[cluster].gpu_readings, node))
             manifest = Manifest(self._agent_store, self.settings.main_branch, who, MANIFEST_EVERY)
-            self.agents[key] = Watch(reader, Reporter(self._agent_store, who), manifest, who)
+            release = partial(self.clusters[cluster].release_asked, node)
+            self.agents[key] = Watch(reader, Reporter(self._agent_store, who), manifest, who, release=release)
         return self.agents[key]
 
     def close(self) -> None:
