@@ -26,7 +26,7 @@ from schemas.reading.reader import parse_to_json
 from schemas.reading.strict_yaml import Refused
 from schemas.reading.yaml_text import dump
 from schemas.status.gpr_status import AgentReport, GpuReport, NodeMetadata
-from schemas.status.gpu_faults import GpuAction, fault_kind
+from schemas.status.gpu_faults import came_back, fault_kind
 
 if TYPE_CHECKING:
     from reconciler.trust.sshsig import PrivateKey
@@ -110,16 +110,10 @@ def _lines(verdict: Verdict) -> Iterator[str]:
     bad = [g for g in verdict.gpus if g.reasons]
     for g in bad[:MESSAGE_LINES]:
         text = f"GPU {g.gpu.index} ({g.gpu.uuid}) {sentence(g.reasons[0])}"
-        yield text + CAME_BACK if _came_back(g) else text
+        yield text + CAME_BACK if came_back(g.reasons, g.action) else text
     if len(bad) > MESSAGE_LINES:
         yield f"and {len(bad) - MESSAGE_LINES} more GPUs"
     yield from (sentence(reason) for reason in verdict.node_reasons)
-
-
-def _came_back(g: GpuVerdict) -> bool:
-    """Whether the card must be replaced although its fault alone asks for less."""
-    kind = fault_kind(g.reasons[0])
-    return g.action is GpuAction.REPLACE and kind is not None and kind.action is GpuAction.RESET
 
 
 def sentence(reason: str) -> str:

@@ -17,7 +17,7 @@ from reconciler.model.facts import NodeKey
 from schemas.documents.cluster import ClusterSpec
 from schemas.status.cards import Card, CardFault
 from schemas.status.gpr_status import AgentReport, GpuReport
-from schemas.status.gpu_faults import GpuAction, fault_kind
+from schemas.status.gpu_faults import came_back
 
 LEMON_WITHIN = timedelta(days=30)
 LEMON_FAULTS = 3
@@ -111,9 +111,9 @@ def _card_after(
 
 def _fault(gpu: GpuReport, key: NodeKey, now: datetime) -> CardFault:
     reason = gpu.reasons[0] if gpu.reasons else "Unhealthy"
-    kind = fault_kind(reason)
-    again = gpu.action is GpuAction.REPLACE and kind is not None and kind.action is GpuAction.RESET
-    return CardFault(reason=reason, at=now, cluster=key[0], node=key[1], again=again)
+    return CardFault(
+        reason=reason, at=now, cluster=key[0], node=key[1], again=came_back(gpu.reasons, gpu.action)
+    )
 
 
 def _cleared(clusters: Mapping[str, ClusterSpec], key: NodeKey) -> datetime | None:

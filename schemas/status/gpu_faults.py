@@ -14,6 +14,7 @@ Sources, by the letters in the table:
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -338,6 +339,12 @@ def fault_kind(reason: str) -> FaultKind | None:
     if name == "RecoveryAction" and number:
         return _recovery(int(number))
     return _BY_NAME.get(reason)
+
+
+def came_back(reasons: Iterable[str], action: GpuAction | None) -> bool:
+    """Whether a card must be replaced although none of its faults asks for that: one came back after its reset."""
+    kinds = [kind for reason in reasons if (kind := fault_kind(reason)) is not None]
+    return action is GpuAction.REPLACE and bool(kinds) and all(k.action is not action for k in kinds)
 
 
 def severity(reason: str) -> tuple[int, str]:

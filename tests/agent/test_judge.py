@@ -13,7 +13,7 @@ from agent.judge import Memory, after_reboot, judge, remembered, verdict_of
 from agent.port import GpuReading, XidEvent
 from agent.report import Identity, report_of, sentence
 from schemas.documents.cluster import Health
-from schemas.status.gpu_faults import FAULT_KINDS, NODE_FAULT_KINDS, GpuAction, fault_kind
+from schemas.status.gpu_faults import FAULT_KINDS, NODE_FAULT_KINDS, GpuAction, came_back, fault_kind
 from schemas.status.xids import FATAL, RECOVERY_ACTIONS, WATCHED, XIDS, XidClass, class_of
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
@@ -322,6 +322,19 @@ def test_every_kind_of_fault_is_one_row():
     assert all(fault_kind(kind.name) is kind for kind in kinds)
     assert fault_kind("Xid13") is not None
     assert fault_kind("OfALaterRelease") is None
+
+
+@pytest.mark.parametrize(
+    ("reasons", "action", "want"),
+    [
+        (("Xid95",), GpuAction.REPLACE, True),
+        (("Xid95",), GpuAction.RESET, False),
+        (("RemapFailure", "Xid95"), GpuAction.REPLACE, False),
+        ((), None, False),
+    ],
+)
+def test_a_fault_came_back_if_only_that_asks_for_a_new_card(reasons, action, want):
+    assert came_back(reasons, action) is want
 
 
 def test_what_an_error_asks_for():
