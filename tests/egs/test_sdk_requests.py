@@ -106,7 +106,8 @@ def test_a_priority_of_301_is_300(do):
 def test_what_the_server_says_beside_its_answer_is_told(do):
     with pytest.warns(ServerMessage, match="idleTimeOutDuration was left out") as told:
         do("request_gpu", *TEN, "0d0h30m", False)
-    assert told[0].filename.endswith(("tests/support/sdk.py", "tests/egs/test_sdk_requests.py"))
+    (message,) = [one for one in told if one.category is ServerMessage]
+    assert message.filename.endswith(("tests/support/sdk.py", "tests/egs/test_sdk_requests.py"))
 
 
 def test_a_quote_says_why_there_is_none(do):

@@ -69,7 +69,9 @@ def test_every_program_opens_the_repository_over_https(
 ) -> None:
     folder = secret(tmp_path / "secret", authority, SECRET)
     opened = {"EGS_GIT_CREDENTIALS": folder, "EGS_CACHE": tmp_path / "cache"}
-    (tmp_path / "gpus.json").write_text(json.dumps([GPU]))
+    (tmp_path / "gpus.json").write_text(
+        json.dumps([GPU | {"uuid": f"GPU-{i}", "index": i} for i in range(8)])
+    )
     node = ("--cluster", "east", "--node", "h100-1", "--simulated", tmp_path / "gpus.json")
     with repos.serve(tmp_path, f"egs:{SECRET}", authority.tls) as url:
         where = ("--repo", f"{url}/fleet.git")
