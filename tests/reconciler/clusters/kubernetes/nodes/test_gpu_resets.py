@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from reconciler.clusters.kubernetes.names import RELEASE_NVML, SYSTEM_NAMESPACE
-from reconciler.clusters.kubernetes.nodes.gpu_resets import LET_GO, SENTINEL_PATH, GpuResets
+from reconciler.clusters.kubernetes.nodes.gpu_resets import LET_GO, NVSENTINEL, SENTINEL_PATH, GpuResets
 from reconciler.clusters.kubernetes.nodes.node_inventory import read_node
+from reconciler.clusters.kubernetes.rbac import RULES, Rule
 from reconciler.model.cluster_port import Busy, RemedyOrder, Stamp
+from schemas.errors import Fault
 from schemas.reading.units import format_instant
+from tests.reconciler.clusters.kubernetes.tenants import as_user
+from tests.reconciler.clusters.kubernetes.test_slices_rights import CONTROLLER, granted, may
 from tests.reconciler.clusters.rig import KUBERNETES_SPEC
-from tests.support.kube import gpu_node
+from tests.support.kube import eventually, gpu_node
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -40,7 +45,8 @@ class Bench:
         self.api.create(PODS, agent("agent-1", "h100-1"))
         self.api.create(PODS, agent("agent-2", "h100-2"))
         policy = KUBERNETES_SPEC.remediation.edited(**remediation)
-        self.resets = GpuResets(self.api, KUBERNETES_SPEC.edited(remediation=policy), SYSTEM_NAMESPACE)
+        self.spec = KUBERNETES_SPEC.edited(remediation=policy)
+        self.resets = GpuResets(self.api, self.spec, SYSTEM_NAMESPACE)
 
     def run(self, order: RemedyOrder, now: datetime = NOW):
         return self.resets.run(self.node, order, STAMP, now)
@@ -188,6 +194,38 @@ def test_nvsentinel_reboots_where_it_is_installed(sentinel, ready, passed):
     bench.ends(path, done)
     (result,) = bench.run(REBOOT)
     assert (result.name, result.passed) == ("Reboot", passed)
+
+
+def rights_of(new_kube, bench: Bench, rules: list[Rule]) -> None:
+    """From now on the driver may do only that."""
+    granted(new_kube, rules)
+    eventually(lambda: may(new_kube, "watch", "namespaces"), "the rights")
+    bench.resets = GpuResets(as_user(new_kube, CONTROLLER), bench.spec, SYSTEM_NAMESPACE)
+
+
+def test_the_controllers_rules_are_enough_for_nvsentinel(new_kube, sentinel):
+    """H14: both kinds are made and read with the rights that the chart grants, and with no others."""
+    rights_of(new_kube, sentinel, list(RULES))
+    for order in (RELEASED, REBOOT):
+        assert isinstance(sentinel.run(order), Busy)  # made
+        assert isinstance(sentinel.run(order), Busy)  # read
+
+
+@pytest.mark.parametrize(
+    ("rule", "verb"),
+    [
+        pytest.param(rule, verb, id=f"without {verb} {rule.resource}")
+        for rule in RULES
+        if rule.group == NVSENTINEL
+        for verb in rule.verbs
+    ],
+)
+def test_none_of_the_rules_for_nvsentinel_is_spare(new_kube, sentinel, rule, verb):
+    less = [replace(r, verbs=tuple(v for v in r.verbs if v != verb)) if r is rule else r for r in RULES]
+    rights_of(new_kube, sentinel, less)
+    order = RELEASED if rule.resource == "gpuresets" else REBOOT
+    with pytest.raises(Fault, match=f'cannot {verb} resource "{rule.resource}"'):
+        sentinel.run(order)
 
 
 def over(kind: str) -> dict:
