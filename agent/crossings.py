@@ -29,7 +29,7 @@ XID_KEPT = timedelta(hours=1)
 LONGEST_GAP = timedelta(minutes=2)
 """After a longer gap between two readings, what happened in between is unknown."""
 COOLER_C, LESS_POWER, BUSIER = 5, 0.95, 2
-"""A value is clear of its threshold only so many degrees, such a share below, or so many percent above it."""
+"""A crossing ends this far from the threshold: degrees, a share of it, percent of use."""
 
 
 @dataclass(frozen=True, slots=True)

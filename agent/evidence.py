@@ -35,7 +35,7 @@ MINUTE = timedelta(minutes=1)
 REPLAY_MINUTES = 10
 """Minutes of PCIe replays that are remembered."""
 STORM_MINUTES = 3
-"""So many of them above the limit are a storm; a single burst is not."""
+"""Minutes above the limit that make a storm; a single burst is none."""
 REPLAYS_PER_LANE = {1: 0.15, 2: 0.3, 3: 0.48, 4: 0.96, 5: 1.92, 6: 3.84}
 """DCGM: tolerated replays per lane and minute, by PCIe generation."""
 CRC_ERRORS_PER_S = 100

@@ -43,7 +43,7 @@ class Gpu(Record):
     workloads: tuple[Mapping[str, Any], ...] = wire("workloads", default=(), read=tuple)
     pods: tuple[str, ...] = wire("pods", default=(), read=tuple)
     pods_certain: bool = False
-    """False: `pods` are those of the node, one of which may use it."""
+    """False: `pods` are all pods of the node; one of them may use it."""
     at: str | None = None
     """When the values were measured."""
     stale: bool | None = None

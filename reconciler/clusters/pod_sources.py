@@ -31,7 +31,7 @@ SHARED = timedelta(seconds=15)
 SEEN_NODES = timedelta(minutes=5)
 """The same for what nodes show of themselves: it hardly changes."""
 FORGOTTEN_S = 3600.0
-"""An answer that nobody has asked for again since then is dropped."""
+"""An answer that was not asked for again in this time is dropped."""
 DEADLINE_S = 5.0
 """A slower cluster is silent: a page shows what there is instead of waiting."""
 AT_ONCE = 8

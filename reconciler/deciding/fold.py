@@ -76,30 +76,16 @@ def fold(
     wanted, held = _with_held_deletions(facts, wanted, now, gather)
     context = Context(now, settings, wanted, seen, facts.nodes, clusters)
     _file_outcomes(context, facts, gather, UnchangedRequests() if unchanged is None else unchanged)
-    spared = spared_nodes(seen, facts.nodes, now)
-    counted = {key: report for key, report in seen.reports.items() if key not in spared}
-    treated = advanced(facts.remedies, wanted.clusters, seen, now)
-    gather.events += treated.events
-    cards = with_results(with_cards(facts.cards, counted, wanted.clusters, now), treated)
-    nodes, failed = _judged(facts, gather.requests, context, failing_lemons(cards, now), treated)
-    gather.events += health_events(facts.nodes, nodes, now)
-    faults = with_faults(facts.faults, (facts.nodes, nodes), wanted.clusters, now)
-    gather.events += lemon_events(facts.cards, cards, now)
-    alerts = with_alerts(facts.alerts, seen.reports, wanted.clusters, now)
-    gather.events += alert_events(facts.alerts, alerts, facts.requests, now)
-    context = replace(context, nodes=nodes, faults=with_lemons(faults, cards, now))
+    known, failed = _with_health(facts, context, gather)
+    chosen_by = with_lemons(known.faults, known.cards, now)
+    context = replace(context, nodes=known.nodes, faults=chosen_by)
     grown = came(facts, wanted, seen, now)
     gather.events += grown.events
     current = replace(
-        facts,
+        known,
         at=now,
         intent=wanted.commit,
         requests=gather.requests,
-        nodes=nodes,
-        faults=faults,
-        cards=cards,
-        alerts=alerts,
-        remedies=treated.remedies,
         scales=grown.scales,
         clusters=clusters,
         held_deletions=held,
@@ -107,7 +93,7 @@ def fold(
         unmanaged=_unmanaged(facts, wanted, seen),
     )
     _lease_outcomes(context, current, gather)
-    due = begun(treated.remedies, replace(current, requests=gather.requests), wanted.clusters, seen, now)
+    due = begun(current.remedies, replace(current, requests=gather.requests), wanted.clusters, seen, now)
     gather.events += due.events
     current = replace(current, remedies=due.remedies)
     spaces, told = workspace_turn(facts, wanted, now)
@@ -118,6 +104,26 @@ def fold(
     causes = moves | gather.causes
     anew = asked_anew(facts, current, wanted)
     return Folded(current, tuple(gather.events), causes, failed, anew, grown.late)
+
+
+def _with_health(facts: Facts, context: Context, gather: _Gather) -> tuple[Facts, dict[NodeKey, Cause]]:
+    """With what is known of nodes and their cards now; and nodes whose checks failed just now."""
+    wanted, seen, now = context.wanted, context.seen, context.now
+    spared = spared_nodes(seen, facts.nodes, now)
+    counted = {key: report for key, report in seen.reports.items() if key not in spared}
+    treated = advanced(facts.remedies, wanted.clusters, seen, now)
+    cards = with_results(with_cards(facts.cards, counted, wanted.clusters, now), treated)
+    nodes, failed = _judged(facts, gather.requests, context, failing_lemons(cards, now), treated)
+    faults = with_faults(facts.faults, (facts.nodes, nodes), wanted.clusters, now)
+    alerts = with_alerts(facts.alerts, seen.reports, wanted.clusters, now)
+    gather.events += (
+        *treated.events,
+        *health_events(facts.nodes, nodes, now),
+        *lemon_events(facts.cards, cards, now),
+        *alert_events(facts.alerts, alerts, facts.requests, now),
+    )
+    known = replace(facts, nodes=nodes, faults=faults, cards=cards, alerts=alerts, remedies=treated.remedies)
+    return known, failed
 
 
 def _with_accounts(before: Facts, current: Facts, requests: Records, wanted: Wanted) -> Facts:

@@ -156,7 +156,7 @@ def test_values_begin_with_the_lease(site: Site) -> None:
 
 
 def test_an_admin_sees_free_nodes_too(site: Site) -> None:
-    """G1: also GPUs that nobody has."""
+    """G1: also GPUs without a lease."""
     rows = call(site, "metrics/gpus?limit=1000", "ada-owner")["items"]
     assert len({(row["cluster"], row["node"]) for row in rows}) == 6
     assert {row["request"] for row in rows} == {None, "vision/train", "nlp/secret-model"}

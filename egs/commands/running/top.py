@@ -89,7 +89,7 @@ def _add(app: typer.Typer, name: str) -> None:
 
 
 def sums(rows: Sequence[Row], by: str) -> list[dict[str, Any]]:
-    """Rows of GPUs summed up by workload or slice, the nearest to a limit first; GPUs of nobody are left out."""
+    """Rows of GPUs summed up by workload or slice, the nearest to a limit first; GPUs without a lease are left out."""
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         for key in _keys(row, by):

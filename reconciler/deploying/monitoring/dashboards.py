@@ -13,7 +13,7 @@ from reconciler.telemetry.telemetry_port import Metric
 HOT, PERCENT = (80.0, 87.0), "percent"
 NODE_AND_GPU = "{{Hostname}} GPU {{gpu}}"
 EQUIPMENT = 'cause=~"NodeLost|NodeReplaced|ChecksFailed|ClusterUnreachable|ControllerAbsent"'
-"""Causes of slips that are nobody's wish."""
+"""Causes of slips that no person asked for."""
 
 REPO = Variable("repo", "egs_leading", "Repository")
 CLUSTER = Variable("cluster", "egs_nodes", "Cluster")

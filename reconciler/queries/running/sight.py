@@ -1,8 +1,8 @@
 """What one person may see of what runs, at one instant: gathered once, then every answer is made of it.
 
 A person sees GPUs of nodes that a request of their slices holds now, with values measured in that lease, and pods of
-their slices' namespaces. Who sees every slice also sees GPUs that nobody has. Nothing else reaches a `Sight`, so
-neither counts nor names of others can leave it.
+their slices' namespaces. A person who sees every slice also sees GPUs without a lease. Nothing else reaches a `Sight`,
+so neither counts nor names of others can leave it.
 
 Held by tests/reconciler/queries/test_sight.py.
 """

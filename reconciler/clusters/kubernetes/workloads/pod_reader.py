@@ -59,7 +59,7 @@ class PodReader:
                     owners[ref.uid] = found
 
     def _owner(self, namespace: str, ref: OwnerRef) -> OwnerObject | None:
-        """The object; None if it is gone, is another one by now, or may not be read."""
+        """The object; None if it is gone, was made anew, or may not be read."""
         if not ref.version or ref.kind == "Node":
             return None
         group = f"/apis/{ref.group}/{ref.version}" if ref.group else f"/api/{ref.version}"
