@@ -7,7 +7,8 @@ from threading import Event
 
 import pytest
 
-from agent.nvml import SLOW_EVERY, NvmlReader
+from agent.gpu_questions import SLOW_EVERY
+from agent.nvml import NvmlReader
 from agent.port import GpuReading, XidEvent
 from schemas.errors import Fault, UserError
 from tests.agent.fake_nvml import LINKS, LOST, RECOVERY_ACTION, FakeGpu, FakeLibrary, Refused, pynvml_over
