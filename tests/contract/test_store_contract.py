@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -184,6 +186,28 @@ def test_the_second_of_two_pushes_onto_one_tip_conflicts(world: World):
     assert ours.push("main", mine, base) is Outcome.COMMITTED
     assert theirs.push("main", yours, base) is Outcome.CONFLICT
     assert theirs.fetch(["main"]) == {"main": mine}
+
+
+def test_of_pushes_at_the_same_time_one_lands(world: World):
+    """What was told to be on the remote stays there, however closely another push follows."""
+    tip = start(world.store(), {"0": b"0"})
+    stores = [world.store() for _ in range(4)]
+    for number in range(3):
+        drafts = []
+        for name, store in enumerate(stores):
+            store.fetch(["main"])
+            drafts.append(store.write(draft({f"{number}-{name}": b""}, tip, tip)))
+        together = threading.Barrier(len(stores))
+
+        def push(store: Store, oid: str, tip: str = tip, together: threading.Barrier = together) -> Outcome:
+            together.wait()
+            return store.push("main", oid, tip)
+
+        with ThreadPoolExecutor(len(stores)) as pool:
+            outcomes = list(pool.map(push, stores, drafts))
+        landed = [oid for oid, outcome in zip(drafts, outcomes, strict=True) if outcome is Outcome.COMMITTED]
+        tip = world.store().fetch(["main"])["main"]
+        assert landed == [tip]
 
 
 def test_a_branch_that_exists_is_not_made_anew(world: World):

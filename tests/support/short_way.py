@@ -139,14 +139,14 @@ def _push(mirror: Path, remote: Path, spec: str, lease: str) -> Completed:
     if parts is None or _has_rules(remote):
         raise DetourError
     new, ref = parts[1], parts[2]
-    heads = _heads(remote)
-    if any(other.startswith(ref + "/") or ref.startswith(other + "/") for other in heads):
+    if any(other.startswith(ref + "/") or ref.startswith(other + "/") for other in _heads(remote)):
         raise DetourError
-    if heads.get(ref) != new:
-        if heads.get(ref, "") != lease.rpartition(":")[2]:
+    _bring_objects(mirror, remote)
+    with _locked(remote / ref) as lock:  # others push too: what is compared is what is replaced
+        there = _heads(remote).get(ref, "")
+        if there not in {new, lease.rpartition(":")[2]}:
             return STALE
-        _bring_objects(mirror, remote)
-        _move(remote, ref, new)
+        _put(lock, remote / ref, new)
     _move(mirror, TRACKING + ref.removeprefix(HEADS), new)
     return DONE
 
@@ -181,12 +181,24 @@ def _refs(repo: Path, prefix: str) -> dict[str, str]:
 
 
 def _move(repo: Path, ref: str, oid: str) -> None:
-    """As Git does it: with a lock beside the ref."""
-    place = repo / ref
+    with _locked(repo / ref) as lock:
+        _put(lock, repo / ref, oid)
+
+
+@contextlib.contextmanager
+def _locked(place: Path) -> Iterator[Path]:
+    """As Git does it: with a lock beside the ref. FileExistsError: another process has it."""
     place.parent.mkdir(parents=True, exist_ok=True)
     lock = place.with_name(place.name + ".lock")
-    with lock.open("x") as file:
-        file.write(oid + "\n")
+    lock.touch(exist_ok=False)
+    try:
+        yield lock
+    finally:
+        lock.unlink(missing_ok=True)
+
+
+def _put(lock: Path, place: Path, oid: str) -> None:
+    lock.write_text(oid + "\n")
     lock.replace(place)
 
 
