@@ -46,7 +46,7 @@ class PortalSettings:
     """HOST:PORT; put it behind a proxy with TLS if others can reach it."""
 
     public_url: str = ""
-    """Base URL for links in answers and for logging in, without a path; empty: not reachable from outside."""
+    """Base URL for links and for logging in, with its path on that host, if any; empty: not reachable from outside."""
 
     session_secret: Path | None = None
     """File with at least 32 bytes to sign sessions, the same for all replicas; None: a secret of this process."""

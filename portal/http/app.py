@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import urlsplit
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -18,14 +19,16 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from portal import routes
+from portal import pages, routes
 from portal.http import docs_page, health, webhooks
+from portal.http.below_prefix import BelowPrefix
 from portal.http.context import Parts
 from portal.http.errors import ApiError, bad_parameters, unavailable
 from portal.http.headers import Around, error_answer
 from portal.http.validation_errors import mistake
 from portal.openapi.document import API, document_of
 from portal.openapi.refusals import refusals
+from portal.pages.page_errors import error_page, is_page
 from reconciler.sources.command_errors import NotFound
 from schemas.errors import EgsError, UserError
 
@@ -49,7 +52,8 @@ def create_app(parts: Parts) -> FastAPI:
     app.add_exception_handler(EgsError, _translated)
     app.add_exception_handler(RequestValidationError, _mistaken)
     app.add_exception_handler(HTTPException, _elsewhere)
-    app.add_middleware(Around, parts=parts)
+    app.add_middleware(Around, parts=parts, refusal=_answer)
+    app.add_middleware(BelowPrefix, prefix=urlsplit(parts.settings.public_url).path.rstrip("/"))
     app.openapi = lambda: document_of(app)  # type: ignore[method-assign]  # as FastAPI's manual says
     return app
 
@@ -62,6 +66,8 @@ def _paths() -> APIRouter:
         _place(paths, router, "", {})
     for router in found_routers():
         _place(paths, router, API, refusals(400, 404, 408, 413, 422))
+    for router in found_pages():
+        _place(paths, router, "", {})
     return paths
 
 
@@ -101,33 +107,45 @@ def found_routers() -> Iterator[APIRouter]:
         yield router
 
 
-async def _refused(_: Request, error: Exception) -> Response:
+def found_pages() -> Iterator[APIRouter]:
+    """Routers of all modules in `portal.pages` that have one."""
+    for module in pkgutil.walk_packages(pages.__path__, f"{pages.__name__}."):
+        router = getattr(importlib.import_module(module.name), "router", None)
+        if isinstance(router, APIRouter):
+            yield router
+
+
+def _answer(request: Request, error: ApiError) -> Response:
+    return error_page(request, error) if is_page(request) else error_answer(error)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, ApiError)
-    return error_answer(error)
+    return _answer(request, error)
 
 
-async def _translated(_: Request, error: Exception) -> Response:
+async def _translated(request: Request, error: Exception) -> Response:
     """Refusals of shared code; a fault of the world is 503."""
     assert isinstance(error, EgsError)
     if isinstance(error, NotFound):
-        return error_answer(ApiError(HTTPStatus.NOT_FOUND, "NotFound", str(error)))
+        return _answer(request, ApiError(HTTPStatus.NOT_FOUND, "NotFound", str(error)))
     if isinstance(error, UserError):
-        return error_answer(ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, error.reason, str(error)))
-    return error_answer(unavailable(str(error)))
+        return _answer(request, ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, error.reason, str(error)))
+    return _answer(request, unavailable(str(error)))
 
 
-async def _mistaken(_: Request, error: Exception) -> Response:
+async def _mistaken(request: Request, error: Exception) -> Response:
     """Says where and what is wrong, never what was sent: it may be a secret."""
     assert isinstance(error, RequestValidationError)
     errors = error.errors()
     if any(one["type"] == "json_invalid" for one in errors[:MOST_MISTAKES]):
-        return error_answer(ApiError(HTTPStatus.BAD_REQUEST, "BadRequest", "the body is not valid JSON"))
+        return _answer(request, ApiError(HTTPStatus.BAD_REQUEST, "BadRequest", "the body is not valid JSON"))
     found = [mistake(one) for one in errors[:MOST_MISTAKES]]
     more = f"; and {len(errors) - MOST_MISTAKES} more" if len(errors) > MOST_MISTAKES else ""
-    return error_answer(bad_parameters("; ".join(found) + more))
+    return _answer(request, bad_parameters("; ".join(found) + more))
 
 
-async def _elsewhere(_: Request, error: Exception) -> Response:
+async def _elsewhere(request: Request, error: Exception) -> Response:
     """Unknown path or method."""
     assert isinstance(error, HTTPException)
     status = HTTPStatus(error.status_code)
@@ -135,4 +153,4 @@ async def _elsewhere(_: Request, error: Exception) -> Response:
         404: ("NoSuchPath", "there is no such path; /openapi.json lists all"),
         405: ("MethodNotAllowed", "this path does not support that method; /openapi.json lists all"),
     }.get(error.status_code, ("BadRequest", "the request cannot be read"))
-    return error_answer(ApiError(status, key, text, headers=error.headers))
+    return _answer(request, ApiError(status, key, text, headers=error.headers))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -63,6 +64,8 @@ class RequestOrigin:
     """Digest of method, path and body: one idempotency key must not come with two of them."""
 
 
+Refusal = Callable[[Request, ApiError], Response]
+"""How a refusal is answered: as JSON, or as a page."""
 REQUEST_ORIGIN: ContextVar[RequestOrigin | None] = ContextVar("request_origin", default=None)
 """The HTTP request being served."""
 
@@ -84,8 +87,8 @@ def error_answer(error: ApiError) -> Response:
 class Around:
     """ASGI middleware around the whole application."""
 
-    def __init__(self, app: ASGIApp, parts: Parts) -> None:
-        self._app, self._parts, self._held = app, parts, _Held()
+    def __init__(self, app: ASGIApp, parts: Parts, refusal: Refusal) -> None:
+        self._app, self._parts, self._refusal, self._held = app, parts, refusal, _Held()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""
@@ -102,14 +105,14 @@ class Around:
             REQUEST_ORIGIN.set(RequestOrigin(answer.id, _print(scope, body.whole)))
             await self._app(scope, _again(body.whole, receive), answer.send)
         except ApiError as error:
-            await error_answer(error)(scope, receive, answer.send)
+            await self._refusal(Request(scope), error)(scope, receive, answer.send)
         except Exception:
             log.exception("request failed id=%s path=%s; please report it", answer.id, scope["path"])
             if answer.is_begun:
                 raise
             text = f"an error in the server; its log has details under the request id {answer.id}"
             broken = ApiError(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalError", text)
-            await error_answer(broken)(scope, receive, answer.send)
+            await self._refusal(Request(scope), broken)(scope, receive, answer.send)
         finally:
             body.drop()
 

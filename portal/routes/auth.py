@@ -19,13 +19,11 @@ from portal.identity.callers import Grant, rights_of
 from portal.identity.logins import Logins, address_of, caller_in, session_by_key, session_by_login
 from portal.identity.oidc import Returned
 from portal.identity.oidc_provider import Provider
-from portal.identity.sessions import LIFE, Session, issue
+from portal.identity.session_cookies import forget_session, set_login, set_session
+from portal.identity.sessions import issue
 from portal.openapi.refusals import refusals
 
 router = APIRouter(prefix="/auth", tags=["auth"])
-
-_MOST_COOKIE = 4000
-"""Bytes of a cookie; browsers silently drop larger ones."""
 
 
 class Presented(Wire):
@@ -194,7 +192,7 @@ def login(request: Request, parts: Of, next_: Next = "/") -> Response:
     logins.failures.check(address_of(request), now)
     begun = oidc.begin(provider, logins.signer, _redirect(request, logins), own_path(next_), now)
     answer = RedirectResponse(begun.url, HTTPStatus.FOUND)
-    _set_login(answer, logins, begun.cookie)
+    set_login(answer, logins, begun.cookie)
     return answer
 
 
@@ -225,8 +223,8 @@ def callback(
             logins.failures.take(where, now)
         raise
     answer = RedirectResponse(next_, HTTPStatus.SEE_OTHER)
-    _set_session(answer, logins, session_by_login(view, shown, now))
-    _set_login(answer, logins, "")
+    set_session(answer, logins, session_by_login(view, shown, now))
+    set_login(answer, logins, "")
     return answer
 
 
@@ -237,11 +235,12 @@ def logout(request: Request, response: Response, parts: Of) -> Envelope[LoggedOu
     logins.visits.take(address_of(request), parts.now())  # it may ask the provider for its logout page
     if logins.cookie in request.cookies:
         logins.check_origin(request)
-    _set(response, logins, logins.cookie, "", 0)
-    return ok(LoggedOut(end_session_url=_end_of(logins.provider, parts)))
+    forget_session(response, logins)
+    return ok(LoggedOut(end_session_url=end_of_session(logins.provider, parts)))
 
 
-def _end_of(provider: Provider | None, parts: Parts) -> str | None:
+def end_of_session(provider: Provider | None, parts: Parts) -> str | None:
+    """Where a browser also ends its session at the identity provider; None: nowhere."""
     if provider is None:
         return None
     try:
@@ -268,22 +267,3 @@ def own_path(path: str) -> str:
 def _redirect(request: Request, logins: Logins) -> str:
     own = logins.origin or str(request.base_url).rstrip("/")
     return f"{own}/api/v1/auth/callback"
-
-
-def _set_login(answer: Response, logins: Logins, text: str) -> None:
-    age = int(oidc.LOGIN_LIFE.total_seconds()) if text else 0
-    _set(answer, logins, logins.login_cookie, text, age)
-
-
-def _set_session(answer: Response, logins: Logins, session: Session) -> None:
-    token = issue(logins.signer, session)
-    if len(token) > _MOST_COOKIE:
-        raise oidc.refused(f"{session.email} is in more of the project's groups than a cookie can hold")
-    _set(answer, logins, logins.cookie, token, int(LIFE.total_seconds()))
-
-
-def _set(answer: Response, logins: Logins, name: str, text: str, age_s: int) -> None:
-    """A cookie that scripts cannot read and other pages cannot send with a change; age 0 deletes it."""
-    answer.set_cookie(
-        name, text, max_age=age_s, path="/", secure=logins.is_https, httponly=True, samesite="lax"
-    )

@@ -1,0 +1,1 @@
+"""Web pages: the same answers as the API, rendered on the server."""

@@ -1,0 +1,112 @@
+"""A visit: one request for a page by a known caller, and how it is answered."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from http import HTTPStatus
+from typing import Annotated, Any
+
+from fastapi import Depends, Request
+from fastapi.responses import RedirectResponse
+from starlette.responses import Response
+
+from portal.http.context import Parts, caller_of, parts_of, view_of
+from portal.identity.callers import Caller
+from portal.identity.redaction import Redactor
+from portal.pages.frame import WORKSPACE, Frame, frame_of
+from portal.pages.html import CSP, asset, environment, link
+from portal.views.view import View
+
+_SMALL = 1000
+"""Bytes below which compressing saves no packet."""
+_HEADERS = {
+    "Content-Security-Policy": CSP,
+    # A form's origin is checked; without a referrer a browser sends `Origin: null` with a plain form.
+    "Referrer-Policy": "same-origin",
+    "Cache-Control": "private, no-cache",
+    "Vary": "Cookie, Authorization, HX-Request, Accept-Encoding",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A request for a page."""
+
+    request: Request
+    parts: Parts
+    view: View
+    caller: Caller
+
+    @property
+    def now(self) -> datetime:
+        return self.parts.now()
+
+    @property
+    def redactor(self) -> Redactor:
+        return Redactor(self.caller, self.view)
+
+    @property
+    def frame(self) -> Frame:
+        return frame_of(self.request, self.parts, self.view, self.caller)
+
+    @property
+    def workspace(self) -> str:
+        """The workspace in view; empty: all of the caller's."""
+        return self.frame.workspace
+
+    def page(self, template: str, status: HTTPStatus = HTTPStatus.OK, **data: Any) -> Response:
+        """The page; only its main part if a script of ours asks."""
+        frame = self.frame
+        answer = rendered(self.request, frame, template, status, {"now": self.now, **data})
+        if "workspace" in self.request.query_params:
+            answer.set_cookie(WORKSPACE, frame.workspace, max_age=31_536_000, path="/", samesite="lax")
+        return answer
+
+    def link(self, path: str, **query: Any) -> str:
+        return link(self.frame.prefix, path, query)
+
+    def go(self, path: str, **query: Any) -> Response:
+        """After a change: the browser opens that page with a GET, so that reloading changes nothing."""
+        return RedirectResponse(self.link(path, **query), HTTPStatus.SEE_OTHER)
+
+
+def rendered(
+    request: Request, frame: Frame, template: str, status: HTTPStatus, data: Mapping[str, Any]
+) -> Response:
+    """The HTML of a template: of its block `main` alone for htmx, which keeps the rest of the page."""
+    found = environment().get_template(template)
+    shared = {
+        "frame": frame,
+        "asset": partial(asset, frame.prefix),
+        "link": lambda path, **query: link(frame.prefix, path, query),
+        "request": request,
+    }
+    context = found.new_context({**shared, **data})
+    block = found.blocks["main"] if "HX-Request" in request.headers else found.root_render_func
+    text = "".join(block(context)).encode()
+    headers = dict(_HEADERS)
+    if (
+        len(text) > _SMALL
+        and request.method == "GET"
+        and "gzip" in request.headers.get("Accept-Encoding", "")
+    ):
+        # Only answers to GET: none of them has a secret, whose length compressing could give away.
+        text = gzip.compress(text, 5, mtime=0)
+        headers["Content-Encoding"] = "gzip"
+    return Response(text, status, headers, "text/html; charset=utf-8")
+
+
+async def _visit(
+    request: Request,
+    view: Annotated[View, Depends(view_of)],
+    caller: Annotated[Caller, Depends(caller_of)],
+) -> Visit:
+    return Visit(request, parts_of(request), view, caller)
+
+
+Visiting = Annotated[Visit, Depends(_visit)]
+"""The visit; ApiError 401 leads to the login page."""
