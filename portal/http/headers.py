@@ -84,10 +84,14 @@ def error_answer(error: ApiError) -> Response:
     return Response(text, error.status.value, dict(error.headers or {}), "application/json")
 
 
+def _as_json(_: Request, error: ApiError) -> Response:
+    return error_answer(error)
+
+
 class Around:
     """ASGI middleware around the whole application."""
 
-    def __init__(self, app: ASGIApp, parts: Parts, refusal: Refusal) -> None:
+    def __init__(self, app: ASGIApp, parts: Parts, refusal: Refusal = _as_json) -> None:
         self._app, self._parts, self._refusal, self._held = app, parts, refusal, _Held()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -24,7 +24,7 @@ WAIT_MS = 20_000
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """For one module: while Playwright runs, its thread has an event loop, which tests of other modules start themselves."""
+    """For one module: while Playwright runs, its thread has an event loop, and tests elsewhere start their own."""
     if CHROMIUM is None:
         pytest.skip("there is no chromium: install Debian's package, or set EGS_TEST_CHROMIUM")
     with sync_playwright() as playwright:
