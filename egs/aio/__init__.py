@@ -24,7 +24,7 @@ __all__ = [
     "get_workspace", "get_workspace_kubeconfig", "get_workspace_policy", "gpu_request_status",
     "gpu_request_status_for_workspace", "gpu_values", "gpus", "insights", "inventory", "list_api_keys",
     "list_gpr_template_bindings", "list_gpr_templates", "list_workspace_policies", "list_workspaces",
-    "problems", "queue", "reject", "release_gpu", "request_gpu", "request_gpu_with_auto_cluster",
+    "problems", "promises", "queue", "reject", "release_gpu", "request_gpu", "request_gpu_with_auto_cluster",
     "request_gpu_with_auto_gpu_selection", "request_gpu_with_auto_selection",
     "request_gpu_with_manual_selection", "restore_gpu_request", "resume_gpu_request", "schedule",
     "stop_gpu_request", "update_global_session", "update_gpr_template", "update_gpr_template_binding",
@@ -56,6 +56,7 @@ queue = coroutine(looking.queue)
 why = coroutine(looking.why)
 events = coroutine(looking.events)
 insights = coroutine(looking.insights)
+promises = coroutine(looking.promises)
 workloads = coroutine(looking.workloads)
 workload = coroutine(running.workload)
 workload_pods = coroutine(running.workload_pods)

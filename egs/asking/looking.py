@@ -122,6 +122,16 @@ def insights(days: int = 14, authenticated_session: AuthenticatedSession | None 
     return _report(f"{API}/insights", {"days": days}, authenticated_session)
 
 
+def promises(months: int = 12, authenticated_session: AuthenticatedSession | None = None) -> Script[Answered]:
+    """What became of promised starts, by month and cause, and how good forecasts were: as `egs promises -o json`.
+
+    Example:
+        >>> egs.promises(3, auth)["total"]["slipped"]
+        0
+    """
+    return _report(f"{API}/promises", {"months": months}, authenticated_session)
+
+
 def workloads(
     workspace_name: str | None = None, authenticated_session: AuthenticatedSession | None = None
 ) -> Script[Items[Workload]]:

@@ -111,6 +111,9 @@ class Backend(Protocol):
     def insights(self, days: int) -> Row:
         """The data of `egs insights`."""
 
+    def promises(self, months: int) -> Row:
+        """The data of `egs promises`."""
+
     def watch(self, slice_: str | None, gpr: str | None, every_s: int) -> Iterable[Row]:
         """The lines of `egs watch -o json`, until the caller stops."""
 

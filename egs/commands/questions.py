@@ -1,4 +1,4 @@
-"""Commands that ask and change nothing: plan, wait, why, insights."""
+"""Commands that ask and change nothing: plan, wait, why, insights, promises."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ def register(app: typer.Typer) -> None:
     declare(app, "wait", "Quote a start before filing.", wait, READS)
     declare(app, "why", "Say what a request waits for.", why, READS)
     declare(app, "insights", "Show demand, waits, use and how good estimates were.", insights, READS)
+    declare(app, "promises", "Show which promised starts were kept.", promises, READS)
 
 
 PLAN: tuple[Column, ...] = (
@@ -293,6 +294,77 @@ def _spoken(wait_s: float | None) -> str | None:
 
 def _share(share: float | None) -> str | None:
     return None if share is None else f"{share:.0%}"
+
+
+_MONTH: tuple[Column, ...] = (
+    ("MONTH", field("month")),
+    ("STARTS", field("starts")),
+    ("KEPT", lambda row: _share(row["keptShare"])),
+    ("SLIPPED", field("slipped")),
+    ("WITHDRAWN", field("withdrawn")),
+    ("MEDIAN ERROR", lambda row: _median(row)),
+    ("FORECASTS", lambda row: row["forecast"]["starts"]),
+    ("COVERED", lambda row: _share(row["forecast"]["covered"])),
+    ("MEDIAN ERROR", lambda row: _median(row["forecast"])),
+)
+_RECENT: tuple[Column, ...] = (
+    ("REQUEST", output.key),
+    ("PROMISED", at("promised")),
+    ("START", at("start")),
+    ("LATE", lambda row: _spoken(row["lateSeconds"]) if row["cause"] else None),
+    ("CAUSE", field("cause")),
+)
+_SHOWN_STARTS = 20
+
+
+def promises(
+    backend: Backend,
+    months: Annotated[int, typer.Option(metavar="N", min=1, max=36, help="Months to show.")] = 12,
+    output: options.Output = Form.TABLE,
+) -> None:
+    """Show what became of promised starts, by month: kept, or slipped and why; and how good forecasts were.
+
+    \b
+    Examples:
+      egs promises
+      egs promises --months 1 -o json
+
+    A promise is the first start that a request is told. It is kept if the request starts by then, or up to a minute
+    later.
+    """
+    found = backend.promises(months)
+    if output is not Form.TABLE:
+        _data(found, output)
+    else:
+        _show_promises(found)
+
+
+def _show_promises(found: Row) -> None:
+    months = [*found["months"], *([{**found["total"], "month": "all"}] if len(found["months"]) > 1 else [])]
+    output.rows(
+        months,
+        Form.TABLE,
+        _MONTH,
+        "no promised start was settled yet; look again when some requests have begun",
+    )
+    waiting = found["open"]
+    if waiting["promises"]:
+        _note(
+            f"{output.counted(waiting['promises'], 'promise')} still open, "
+            f"{waiting['later']} of them later than promised"
+        )
+    causes = sorted(found["total"]["causes"].items(), key=lambda entry: (-entry[1], entry[0]))
+    if causes:
+        _text("")
+        output.table(("CAUSE", "SLIPPED STARTS"), causes, "")
+    if found["recent"]:
+        _text("")
+        output.rows(found["recent"][:_SHOWN_STARTS], Form.TABLE, _RECENT, "")
+
+
+def _median(row: Row) -> str | None:
+    mark = row["medianErrorAtMostSeconds"]
+    return None if mark is None else f"<= {_spoken(mark) if mark else '0s'}"
 
 
 # Inside a command, `output` is its option and not the module.

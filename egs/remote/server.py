@@ -69,6 +69,9 @@ class Server:
     def insights(self, days: int) -> Row:
         return _row(asking.get("insights", {"days": days}))
 
+    def promises(self, months: int) -> Row:
+        return _row(asking.get("promises", {"months": months}))
+
     def watch(self, slice_: str | None, gpr: str | None, every_s: int) -> Iterable[Row]:
         from egs.remote.streams import followed
 

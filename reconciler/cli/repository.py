@@ -66,6 +66,11 @@ class Repository:
 
         return insights_of(self.where.repo, self.where.now, days)
 
+    def promises(self, months: int) -> Row:
+        from reconciler.queries.past.promise_rows import promises_of
+
+        return promises_of(self.where.repo, self.where.now, months)
+
     def watch(self, slice_: str | None, gpr: str | None, every_s: int) -> Iterator[Row]:
         from reconciler.cli.signals import ended_by_signals, looks
         from reconciler.queries.event_search import Filter

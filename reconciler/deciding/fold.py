@@ -15,6 +15,7 @@ from reconciler.accounts.gpu_hours import with_spent
 from reconciler.accounts.insights import with_ended
 from reconciler.accounts.ledger import with_finished
 from reconciler.accounts.monthly_limits import bounded_outcomes, bounded_slices, unbounded_outcome
+from reconciler.accounts.promises import with_settled
 from reconciler.approvals import held_changes
 from reconciler.approvals.used_approvals import spent_after
 from reconciler.deciding.preemption_limits import with_losses
@@ -98,7 +99,7 @@ def fold(
     current = replace(current, remedies=due.remedies)
     spaces, told = workspace_turn(facts, wanted, now)
     gather.events += told
-    current = _with_accounts(facts, replace(current, workspaces=spaces), gather.requests, wanted)
+    current = _with_accounts(facts, replace(current, workspaces=spaces), gather.requests, context)
     current = placed(facts, current, wanted)
     moves = {key: (Cause.ADMIN_MOVED, by) for key, by in let_past(facts, current, wanted).items()}
     causes = moves | gather.causes
@@ -126,14 +127,17 @@ def _with_health(facts: Facts, context: Context, gather: _Gather) -> tuple[Facts
     return known, failed
 
 
-def _with_accounts(before: Facts, current: Facts, requests: Records, wanted: Wanted) -> Facts:
-    """With accounts updated since `before`: usage, losses, used approvals, and statistics."""
+def _with_accounts(before: Facts, current: Facts, requests: Records, context: Context) -> Facts:
+    """With accounts updated since `before`: usage, losses, used approvals, statistics, and settled promises."""
+    wanted, tolerance = context.wanted, context.settings.start_tolerance
     usage = with_finished(before, requests, wanted.project, current.at)
     usage = with_spent(before, requests, usage, wanted)
     usage = with_losses(before, requests, usage, wanted.project.currency)
     spent = spent_after(before, requests, wanted, current.at)
     insights, ended = with_ended(before, requests, wanted, current.at)
-    return replace(current, usage=usage, used_approvals=spent, insights=insights, ended=ended)
+    promises = with_settled(before, requests, current.at, tolerance)
+    known = replace(current, usage=usage, used_approvals=spent, promises=promises)
+    return replace(known, insights=insights, ended=ended)
 
 
 @dataclass(slots=True)

@@ -31,6 +31,7 @@ from schemas.status.insights import EndedRecord, Insights
 from schemas.status.inventory import PoolScale, UnmanagedNode
 from schemas.status.judgements import HeldChange, SpentApproval, TrustRecord
 from schemas.status.outbox import OutboxRecord
+from schemas.status.promises import PromisesRecord
 from schemas.status.remedies import Remedy
 from schemas.status.usage import UsageRecord
 
@@ -68,6 +69,7 @@ class Facts:
     faults: Mapping[NodeKey, tuple[datetime, ...]] = field(default_factory=dict)  # when nodes failed recently
     insights: Insights | None = None  # statistics of finished requests; None: none has finished
     ended: Mapping[str, EndedRecord] = field(default_factory=dict)  # finished requests one by one, by day
+    promises: Mapping[str, PromisesRecord] = field(default_factory=dict)  # settled promises, by month
     cards: Mapping[str, Card] = field(default_factory=dict)  # cards that failed, by serial number
     alerts: Mapping[str, tuple[NodeAlert, ...]] = field(default_factory=dict)  # of GPUs, by cluster
     remedies: Mapping[NodeKey, tuple[Remedy, ...]] = field(default_factory=dict)  # oldest first

@@ -6,7 +6,7 @@ from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from reconciler.accounts.insights import first_of
+from reconciler.accounts.promises import promise_of
 from reconciler.model.facts import Facts
 from reconciler.planning.forecast_inputs import Lesson, lesson
 from scheduler.estimates.calibration import habit_of, told
@@ -70,7 +70,7 @@ def forecast(said: Drawn, known: Lesson) -> Forecast:
 
 def _with_forecast(status: GPRStatus, found: Expected | None) -> GPRStatus:
     status = status.edited(forecast=None if found is None else found.forecast)
-    if first_of(status) is not None or status.estimated_start_time is None:
+    if promise_of(status) is not None or status.estimated_start_time is None:
         return status
     return status.edited(
         first_estimate=FirstEstimate(
@@ -78,6 +78,7 @@ def _with_forecast(status: GPRStatus, found: Expected | None) -> GPRStatus:
             start=status.estimated_start_time,
             drawn=() if found is None else _instants(found.drawn),
             told=() if found is None else (found.forecast.p10, found.forecast.p50, found.forecast.p90),
+            served=status.served or None,
         )
     )
 

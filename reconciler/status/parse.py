@@ -23,6 +23,7 @@ from schemas.status.insights import EndedRecord, Insights
 from schemas.status.inventory import Inventory, PoolNodes
 from schemas.status.judgements import SpentRecord, TrustRecord
 from schemas.status.outbox import OutboxRecord
+from schemas.status.promises import PromisesRecord
 from schemas.status.remedies import RemediesRecord, Remedy
 from schemas.status.usage import UsageRecord
 
@@ -34,6 +35,7 @@ Record = (
     | UsageRecord
     | Insights
     | EndedRecord
+    | PromisesRecord
     | ControllerRecord
     | Inventory
     | PoolNodes
@@ -55,6 +57,7 @@ _KINDS: tuple[tuple[str, type[Record]], ...] = (
     (r"usage/[^/]+", UsageRecord),
     (r"insights\.yaml", Insights),
     (r"insights/[^/]+", EndedRecord),
+    (r"promises/[^/]+", PromisesRecord),
     (r"approvals/[^/]+", SpentRecord),
     (r"requests/[^/]+", WorkspaceRecord),
     (r"clusters/[^/]+/inventory\.yaml", Inventory),
@@ -105,6 +108,7 @@ def facts_of(records: Mapping[str, Record], at: datetime, intent: str) -> Facts:
         workspaces={r.metadata.name: r for _, r in of(WorkspaceRecord)},
         insights=next((r for _, r in of(Insights)), None),
         ended={r.metadata.name: r for _, r in of(EndedRecord)},
+        promises={r.metadata.name: r for _, r in of(PromisesRecord)},
         outbox={r.metadata.name: r for _, r in of(OutboxRecord)},
         cards={card.serial: card for _, r in of(CardsRecord) for card in r.cards},
         alerts={r.metadata.name: r.alerts for _, r in of(AlertsRecord)},

@@ -112,7 +112,7 @@ def render(
 
 
 def _remembered(facts: Facts, written: Written) -> Files:
-    """Slices' usage, cards that failed, alerts, resets and reboots, and the statistics of finished requests."""
+    """Usage, cards that failed, alerts, resets and reboots, settled promises, statistics of finished requests."""
     records: dict[str, Document] = {f"usage/{name}.yaml": usage for name, usage in facts.usage.items()}
     if facts.insights is not None:
         records["insights.yaml"] = facts.insights
@@ -120,6 +120,7 @@ def _remembered(facts: Facts, written: Written) -> Files:
     for cluster, alerts in facts.alerts.items():
         records[f"alerts/{cluster}.yaml"] = AlertsRecord(metadata=Metadata(name=cluster), alerts=alerts)
     records |= {f"insights/{day}.yaml": ended for day, ended in facts.ended.items()}
+    records |= {f"promises/{month}.yaml": settled for month, settled in facts.promises.items()}
     return {path: written.document(path, record) for path, record in sorted(records.items())}
 
 

@@ -35,6 +35,7 @@ class Rendered:
             (
                 facts.insights,
                 facts.ended,
+                facts.promises,
                 facts.scales,
                 facts.faults,
                 facts.outbox,

@@ -19,6 +19,7 @@ from schemas.status.gpu_alerts import AlertsRecord
 from schemas.status.insights import EndedRecord, Insights
 from schemas.status.inventory import Inventory, PoolNodes, Schedule
 from schemas.status.judgements import SpentRecord, TrustRecord
+from schemas.status.promises import PromisesRecord
 from schemas.status.remedies import RemediesRecord
 from schemas.status.usage import UsageRecord
 
@@ -37,6 +38,7 @@ MACHINE_KINDS: tuple[type[Document], ...] = (
     UsageRecord,
     Insights,
     EndedRecord,
+    PromisesRecord,
     TrustRecord,
     SpentRecord,
     WorkspaceRecord,

@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic import Field
 
 from schemas.documents.base import Document, Model
-from schemas.reading.units import Instant
+from schemas.reading.units import Duration, Instant
 
 
 class Forecast(Model):
@@ -36,6 +36,9 @@ class FirstEstimate(Model):
     )
     told: tuple[Instant, ...] = Field(
         (), max_length=3, description="p10, p50 and p90 as published; empty: none were."
+    )
+    served: Duration | None = Field(
+        None, description="Of a request that returns after an eviction: time served before; absent: none."
     )
 
 

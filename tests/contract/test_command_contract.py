@@ -43,6 +43,7 @@ READS = [
     "key list",
     "plan",
     "insights",
+    "promises",
     "why vision/waits",
     "why vision/asks",
     "describe gpr vision/runs",

@@ -87,8 +87,9 @@ OPEN = {
     f"get {API}/auth/login",
     f"get {API}/auth/callback",
     f"post {API}/auth/logout",
+    f"get {API}/promises",
 }
-"""What answers whoever asks: probes, a forge that signs, and what is there to log in and out."""
+"""What answers whoever asks: probes, a forge that signs, and logins, and the ledger of promises."""
 
 
 def test_every_path_but_the_open_ones_says_how_to_show_who_asks():

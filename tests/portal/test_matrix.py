@@ -173,6 +173,7 @@ TABLE: Mapping[str, Path] = {
     "GET /alerts": Path(_sees, OF_SLICE),
     "GET /usage": Path(_known),
     "GET /insights": Path(_known),
+    "GET /promises": Path(_open, is_open=True),
     "GET /events": Path(_sees, {"slice": "{slice}"}),
     "GET /events/stream": Path(_sees, {"slice": "{slice}"}),
     "GET /writes/{id}": Path(_gone),

@@ -145,6 +145,18 @@ def test_insights_are_those_of_the_command(site: Site) -> None:
     assert set(call(site, "insights")["bySlice"]) <= {"vision"}
 
 
+def test_the_promise_ledger_is_that_of_the_command(site: Site) -> None:
+    """E9: counts and causes for anybody, starts by name for those who may see them."""
+    found, same = call(site, "promises?months=2", "ada-owner"), command(site, "promises", "--months", "2")
+    assert found == same
+    assert {row["slice"] for row in found["recent"]} == {"nlp", "vision"}
+    assert {row["slice"] for row in call(site, "promises")["recent"]} == {"vision"}
+    strangers = site.client(None).get("/api/v1/promises").json()["data"]
+    assert strangers == {**call(site, "promises"), "recent": []}
+    assert "nlp" not in str(strangers)
+    assert "vision" not in str(strangers)
+
+
 def test_a_shape_that_a_workspace_may_not_use_is_not_shown(tmp_path_factory: pytest.TempPathFactory) -> None:
     """G5: limits of the workspace count."""
     pool = {"name": "a100", "gpuShape": "A100-40GB", "gpusPerNode": 4, "memoryPerGpu": 40, "nodes": 3}
