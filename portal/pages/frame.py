@@ -25,6 +25,8 @@ class Place:
     path: str
     text: str
     icon: str
+    has_below: bool = True
+    """Whether pages below its path belong to it."""
 
 
 PLACES = (Place("/requests", "GPU requests", "requests"),)
@@ -54,7 +56,8 @@ class Frame:
 
     def is_at(self, place: Place) -> bool:
         """Whether the page is there or below."""
-        return self.path == place.path or (place.path != "/" and self.path.startswith(f"{place.path}/"))
+        is_below = place.path != "/" and self.path.startswith(f"{place.path}/")
+        return self.path == place.path or (place.has_below and is_below)
 
 
 def bare_frame(request: Request) -> Frame:

@@ -6,6 +6,7 @@ in local time for a reader who chose that.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from functools import cache
@@ -39,7 +40,7 @@ def environment() -> Environment:
         auto_reload=False,
     )
     made.filters.update(when=when, day=day, span=span, money=money, number=number, or_absent=or_absent)
-    made.globals.update(counted=counted)
+    made.globals.update(counted=counted, fresh_key=fresh_key)
     return made
 
 
@@ -98,6 +99,11 @@ def or_absent(value: object) -> object:
 def counted(amount: int, noun: str, plural: str = "") -> str:
     """`1 node`, `2 nodes`."""
     return f"{amount:,} {noun if amount == 1 else plural or noun + 's'}"
+
+
+def fresh_key() -> str:
+    """An idempotency key for a form: sent twice, it changes something once."""
+    return secrets.token_hex(16)
 
 
 def link(prefix: str, path: str, query: Mapping[str, Any]) -> str:

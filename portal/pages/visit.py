@@ -17,6 +17,7 @@ from starlette.responses import Response
 from portal.http.context import Parts, caller_of, parts_of, view_of
 from portal.identity.callers import Caller
 from portal.identity.redaction import Redactor
+from portal.identity.rights import check_admin
 from portal.pages.frame import WORKSPACE, Frame, frame_of
 from portal.pages.html import CSP, asset, environment, link
 from portal.views.view import View
@@ -110,3 +111,12 @@ async def _visit(
 
 Visiting = Annotated[Visit, Depends(_visit)]
 """The visit; ApiError 401 leads to the login page."""
+
+
+async def _admin_visit(visit: Visiting) -> Visit:
+    check_admin(visit.caller, "see pages of the whole fleet")
+    return visit
+
+
+AdminVisiting = Annotated[Visit, Depends(_admin_visit)]
+"""A visit by an admin; ApiError 403 for anybody else."""
