@@ -30,7 +30,7 @@ def register(app: typer.Typer) -> None:
                 min=0,
                 max=65535,
                 metavar="N",
-                help="Serve the HTTP API on this port; 0: any free port.",
+                help="Serve the portal on this port. Default: any free one.",
             ),
         ] = None,
         directory: Annotated[
@@ -43,9 +43,9 @@ def register(app: typer.Typer) -> None:
         """Run everything on this machine: a repository, two simulated clusters, a controller, agents.
 
         Without --once it runs until Ctrl-C and shows queue, requests, nodes and events live; push to the printed
-        repository, or use `egs gpr create`, from another terminal. With --port it also serves the HTTP API on this
-        machine only; the page shows an API key. With --once it plays nine hours in a few seconds, and exits 0 only if
-        every promise was kept.
+        repository, or use `egs gpr create`, from another terminal. The portal is served on this machine only; the
+        page shows a link that opens it, and an API key. With --once it plays nine hours in a few seconds, and
+        exits 0 only if every promise was kept.
         """
         from rich.console import Console
 
@@ -58,5 +58,5 @@ def register(app: typer.Typer) -> None:
         root = directory or Path(tempfile.mkdtemp(prefix="egs-demo-"))
         # A pipe has no width to detect, and names should not wrap.
         console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
-        kept = play(root, console) if once else watch(root, console, speed, port)
+        kept = play(root, console) if once else watch(root, console, speed, port or 0)
         raise typer.Exit(0 if kept else 1)

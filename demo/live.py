@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from collections import Counter, deque
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -51,8 +51,8 @@ class Board:
         self.events.extend(cycle.events)
 
 
-def watch(root: Path, console: Console, speed: float, port: int | None = None) -> bool:
-    """Run until SIGTERM or Ctrl-C; False if the controller failed. `port`: of the API, if any."""
+def watch(root: Path, console: Console, speed: float, port: int = 0) -> bool:
+    """Run until SIGTERM or Ctrl-C; False if the controller failed. `port`: of the portal; 0: any free one."""
     poll = timedelta(seconds=2 * speed)  # a push is seen within two real seconds
     settings = Settings(repo=str(root / "fleet.git"), state=root, poll=poll, pushes_per_minute=None)
     system, clock = System(root, settings), ScaledClock(SystemClock(), speed)
@@ -62,10 +62,9 @@ def watch(root: Path, console: Console, speed: float, port: int | None = None) -
     controller = system.start_controller()
     waking = Waking(controller, clock, speed, board.note, beside=controller.hands.round)
     agents = Thread(target=_watch_nodes, args=(system, clock, stop), daemon=True)
-    api = nullcontext() if port is None else served(system, clock, port)
-    with _until_signal(stop), api as door:
-        if door is not None:
-            console.print(f"HTTP API: {door.url}/docs   API key: {door.key}")
+    with _until_signal(stop), served(system, clock, port) as door:
+        console.print(f"portal: {door.link}", soft_wrap=True)
+        console.print(f"HTTP API: {door.url}/docs   API key: {door.key}", soft_wrap=True)
         waking.start()
         agents.start()
         with Live(console=console, refresh_per_second=4, screen=console.is_terminal) as page:
@@ -106,15 +105,14 @@ def _watch_nodes(system: System, clock: Clock, stop: Signal) -> None:
             continue  # remote or cluster did not answer: the next round tries again
 
 
-def _page(system: System, board: Board, now: datetime, about: tuple[float, Served | None]) -> Group:
+def _page(system: System, board: Board, now: datetime, about: tuple[float, Served]) -> Group:
     speed, door = about
     head = (
         f"[bold]{system.repository}[/bold]   {now:%Y-%m-%d %H:%M:%S} UTC, {speed:g} times real time\n"
         f"try: git clone {system.repository}   or: egs gpr create vision/mine --nodes 1 --duration 1h "
         f"--repo {system.repository}"
     )
-    if door is not None:
-        head += f"\n[bold]{door.url}/docs[/bold]   API key: {door.key}"
+    head += f"\n[bold]portal:[/bold] {door.link}\nHTTP API: {door.url}/docs   API key: {door.key}"
     facts = board.facts
     if facts is None:
         return Group(Panel(head, title="EGS demo"), "starting …")

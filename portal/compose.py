@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from fastapi import FastAPI
 
@@ -76,4 +77,5 @@ def portal(
         settings,
         sources or sources_of(base, store, settings.metrics_files),
     )
-    return Portal(create_app(parts), parts, reader, writer, store)
+    prefix = urlsplit(settings.public_url).path.rstrip("/")
+    return Portal(create_app(parts, prefix), parts, reader, writer, store)

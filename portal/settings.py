@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
 from portal.http.rate_limits import Rates
@@ -59,6 +60,9 @@ class PortalSettings:
 
     trusts_proxy: str = ""
     """Comma-separated addresses of proxies whose X-Forwarded headers are trusted; empty: none."""
+
+    session_life: timedelta = timedelta(hours=1)
+    """How long a session lasts before the person shows a key, or logs in, again."""
 
     provider: ProviderSettings | None = None
     """The OpenID provider; None: API keys only."""

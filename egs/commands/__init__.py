@@ -14,8 +14,32 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add all of them to the app."""
-    from egs.commands import access, accounts, decisions, keys, lists, questions, requests, slices, watch
+    from egs.commands import (
+        access,
+        accounts,
+        decisions,
+        keys,
+        lists,
+        pages,
+        questions,
+        requests,
+        slices,
+        watch,
+    )
     from egs.commands.running import diagnose, top
 
-    for part in (questions, lists, watch, top, diagnose, requests, slices, keys, decisions, access, accounts):
+    for part in (
+        questions,
+        lists,
+        watch,
+        top,
+        diagnose,
+        requests,
+        slices,
+        keys,
+        decisions,
+        access,
+        pages,
+        accounts,
+    ):
         part.register(app)

@@ -170,6 +170,13 @@ class Backend(Protocol):
     def kubeconfig(self, slice_: str, cluster: str, access: Access) -> str:
         """A kubeconfig of a slice's namespaces in a cluster; the caller's earlier ones stop working."""
 
+    def portal(self, port: int, show: Callable[[str], None]) -> None:
+        """Call back with a link that opens the pages for the caller; a repository's are served until a signal."""
 
+
+Pages = Callable[[Where, int, Callable[[str], None]], None]
+"""Serves the pages of a repository on a port until a signal; calls back with the link that opens them."""
+PAGES: ContextVar[Pages | None] = ContextVar("pages", default=None)
+"""Set by the package with the portal, if that is installed."""
 REPOSITORY: ContextVar[Callable[[Where], Backend] | None] = ContextVar("repository", default=None)
 """How the running command line opens a repository; None: only the client is installed. Set by `egs.cli`."""

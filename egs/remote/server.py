@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +99,9 @@ class Server:
 
     def kubeconfig(self, slice_: str, cluster: str, access: Access) -> str:
         return sharing.kubeconfig(slice_, cluster)
+
+    def portal(self, port: int, show: Callable[[str], None]) -> None:
+        show(asking.send("POST", "auth/ticket", {})["url"])
 
 
 def _row(found: Any) -> Row:

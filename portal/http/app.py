@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import urlsplit
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -43,8 +42,8 @@ MOST_MISTAKES = 10
 """Errors reported per request."""
 
 
-def create_app(parts: Parts) -> FastAPI:
-    """The application over these parts. Starts and stops nothing."""
+def create_app(parts: Parts, prefix: str = "") -> FastAPI:
+    """The application over these parts, below that path of its host. Starts and stops nothing."""
     app = FastAPI(title="EGS", version=VERSION, description=DESCRIPTION, docs_url=None, redoc_url=None)
     app.state.parts = parts
     app.router.routes.extend(_paths().routes)
@@ -53,7 +52,7 @@ def create_app(parts: Parts) -> FastAPI:
     app.add_exception_handler(RequestValidationError, _mistaken)
     app.add_exception_handler(HTTPException, _elsewhere)
     app.add_middleware(Around, parts=parts, refusal=_answer)
-    app.add_middleware(BelowPrefix, prefix=urlsplit(parts.settings.public_url).path.rstrip("/"))
+    app.add_middleware(BelowPrefix, prefix=prefix)
     app.openapi = lambda: document_of(app)  # type: ignore[method-assign]  # as FastAPI's manual says
     return app
 

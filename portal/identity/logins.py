@@ -9,9 +9,10 @@ Held by tests/portal/test_auth.py and tests/portal/test_matrix.py.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from http import HTTPStatus
 from typing import Literal
@@ -25,7 +26,7 @@ from portal.identity.callers import ALL_OF_ONES_OWN, Caller, caller_of, grants_o
 from portal.identity.key_lookup import caller_by_key, digest_of_key, listed
 from portal.identity.oidc import LOGIN, Shown
 from portal.identity.oidc_provider import Provider
-from portal.identity.sessions import Session, Signer, ends, session_of, signer_of
+from portal.identity.sessions import Session, Signer, ends, session_of, session_of_ticket, signer_of
 from portal.settings import PortalSettings
 from portal.views.view import View
 
@@ -71,12 +72,14 @@ class Logins:
         self.signer: Signer = signer_of(settings.session_secret)
         self.provider = None if settings.provider is None else Provider(settings.provider)
         self.origin = settings.public_url.rstrip("/")
+        self.session_life = settings.session_life
         self._now = now
         rates: Rates = settings.rates
         self._reads, self._writes = _Pair(rates.reads), _Pair(rates.writes)
         self.visits = Limiter(rates.reads)
         self.failures = Limiter(rates.failures)
         self._strangers = Limiter(rates.strangers)
+        self._tickets: dict[str, str] = {}
         self._known: tuple[View | None, dict[str, Caller]] = None, {}
 
     @property
@@ -134,6 +137,24 @@ class Logins:
         if evidence.how == "cookie" and request.method not in READING:
             self.check_origin(request)
         return caller
+
+    def shortened(self, text: str) -> str:
+        """A short name of that ticket, known to this process alone: for links that are read from a terminal."""
+        short = secrets.token_urlsafe(12)
+        self._tickets[short] = text
+        return short
+
+    def from_ticket(self, text: str, now: datetime) -> Session:
+        """The session of a ticket or its short name; ApiError 401 if it is not ours, or has ended."""
+        return session_of_ticket(self.signer, self._tickets.get(text, text), now)
+
+    def session(self, request: Request, view: View) -> Session:
+        """The session of a known caller, or the one that their key would open now."""
+        evidence, now = self._shown(request), self._now()
+        text = "" if evidence is None else evidence.text
+        if text.count(".") == 2:
+            return session_of(self.signer, text, now)
+        return session_by_key(view, text, now, self.session_life)
 
     def _shown(self, request: Request) -> Evidence | None:
         header = request.headers.get("Authorization")
@@ -216,15 +237,17 @@ def caller_in(session: Session, view: View, now: datetime) -> Caller:
     return replace(caller, is_handed=session.is_handed, again=partial(caller_in, session))
 
 
-def session_by_key(view: View, text: str, now: datetime) -> Session:
+def session_by_key(view: View, text: str, now: datetime, life: timedelta) -> Session:
     """The session opened by an API key. ApiError 400 or 401."""
     digest = digest_of_key(text)
     caller = caller_by_key(view, digest, now)
-    return Session(caller.email, caller.name, ends(now, caller.expires), digest)
+    return Session(caller.email, caller.name, ends(now, life, caller.expires), digest)
 
 
-def session_by_login(view: View, shown: Shown, now: datetime, *, is_handed: bool = False) -> Session:
+def session_by_login(
+    view: View, shown: Shown, now: datetime, life: timedelta, *, is_handed: bool = False
+) -> Session:
     """The session of a person shown by the identity provider, with those of their groups that the project knows."""
     named = {rule.group for rule in view.wanted.project.groups}
     groups = tuple(sorted(shown.groups & named))
-    return Session(shown.email, shown.name, ends(now, None), groups=groups, is_handed=is_handed)
+    return Session(shown.email, shown.name, ends(now, life, None), groups=groups, is_handed=is_handed)

@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from portal.identity import oidc
 from portal.identity.logins import Logins
-from portal.identity.sessions import LIFE, Session, issue
+from portal.identity.sessions import Session, issue
 
 _MOST_COOKIE = 4000
 """Bytes of a cookie; browsers silently drop larger ones."""
@@ -17,7 +17,7 @@ def set_session(answer: Response, logins: Logins, session: Session) -> None:
     token = issue(logins.signer, session)
     if len(token) > _MOST_COOKIE:
         raise oidc.refused(f"{session.email} is in more of the project's groups than a cookie can hold")
-    _set(answer, logins, logins.cookie, token, int(LIFE.total_seconds()))
+    _set(answer, logins, logins.cookie, token, int(logins.session_life.total_seconds()))
 
 
 def forget_session(answer: Response, logins: Logins) -> None:

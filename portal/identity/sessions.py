@@ -21,9 +21,9 @@ from joserfc.jwk import OctKey
 from portal.http.errors import unauthenticated
 from schemas.errors import UserError
 
-LIFE = timedelta(hours=1)
 _SHORTEST = 32  # bytes of a secret, the size of an HS256 key
 _SESSION = "egs-session"
+_TICKET = "egs-ticket"
 
 
 class Signer:
@@ -88,6 +88,26 @@ class Session:
 
 
 def issue(signer: Signer, session: Session) -> str:
+    """The session as a token."""
+    return signer.sign(_SESSION, _content(session), session.expires)
+
+
+def ticket(signer: Signer, session: Session, until: datetime) -> str:
+    """A text for a link that opens a session of the same person until then; `session.expires` bounds the session."""
+    content = {**_content(session), "end": int(session.expires.timestamp())}
+    return signer.sign(_TICKET, content, until)
+
+
+def session_of_ticket(signer: Signer, text: str, now: datetime) -> Session:
+    """The session that a ticket stands for; ApiError 401 if it is not ours, or has ended."""
+    found = signer.read(_TICKET, text, now)
+    if found is None:
+        raise unauthenticated("this link has ended, or another server made it; log in", "SessionEnded")
+    claims, _ = found
+    return _session(claims, datetime.fromtimestamp(claims["end"], UTC))
+
+
+def _content(session: Session) -> dict[str, Any]:
     content: dict[str, Any] = {"sub": session.email, "name": session.name}
     if session.key:
         content["key"] = session.key
@@ -95,7 +115,7 @@ def issue(signer: Signer, session: Session) -> str:
         content["groups"] = list(session.groups)
     if session.is_handed:
         content["handed"] = True
-    return signer.sign(_SESSION, content, session.expires)
+    return content
 
 
 def session_of(signer: Signer, token: str, now: datetime) -> Session:
@@ -104,13 +124,16 @@ def session_of(signer: Signer, token: str, now: datetime) -> Session:
     if found is None:
         text = "this session has ended, or another server issued it; log in again"
         raise unauthenticated(text, "SessionEnded")
-    claims, expires = found
+    return _session(*found)
+
+
+def _session(claims: Mapping[str, Any], expires: datetime) -> Session:
     groups = tuple(claims.get("groups", ()))
     is_handed = claims.get("handed", False)
     return Session(claims["sub"], claims["name"], expires, claims.get("key", ""), groups, is_handed)
 
 
-def ends(now: datetime, not_after: datetime | None) -> datetime:
-    """When a session that begins now ends: with its key, or after an hour. Whole seconds."""
-    latest = now + LIFE if not_after is None else min(now + LIFE, not_after)
+def ends(now: datetime, life: timedelta, not_after: datetime | None) -> datetime:
+    """When a session that begins now ends: with its key, or after that time. Whole seconds."""
+    latest = now + life if not_after is None else min(now + life, not_after)
     return latest.replace(microsecond=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Annotated
 
@@ -11,8 +12,9 @@ from starlette.responses import Response
 
 from portal.http.context import Looking, Of, Parts
 from portal.http.errors import ApiError
-from portal.identity.logins import address_of, session_by_key
+from portal.identity.logins import address_of, caller_in, session_by_key
 from portal.identity.session_cookies import forget_session, set_session
+from portal.identity.sessions import ends
 from portal.pages.forms import Sent
 from portal.pages.frame import bare_frame
 from portal.pages.html import link
@@ -56,13 +58,36 @@ def log_in(request: Request, form: Sent, view: Looking, parts: Of) -> Response:
     next_ = own_path(form.get("next", "/"))
     try:
         logins.failures.check(where, now)
-        session = session_by_key(view, form.get("key", ""), now)
+        session = session_by_key(view, form.get("key", ""), now, logins.session_life)
     except ApiError as error:
         if error.status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED):
             logins.failures.take(where, now)
         return _form(request, parts, next_, error)
     prefix = bare_frame(request).prefix
     answer = RedirectResponse(prefix + next_, HTTPStatus.SEE_OTHER)
+    set_session(answer, logins, session)
+    return answer
+
+
+@router.get("/login/with")
+def log_in_with_ticket(
+    request: Request,
+    view: Looking,
+    parts: Of,
+    ticket: Annotated[str, Query(max_length=4000)],
+    next_: Annotated[str, Query(alias="next", max_length=1000)] = "/",
+) -> Response:
+    """Where the link of `egs portal` leads: a session without typing a key."""
+    logins, now, where = parts.logins, parts.now(), address_of(request)
+    logins.failures.check(where, now)
+    try:
+        found = logins.from_ticket(ticket, now)
+        caller_in(found, view, now)  # its key may be revoked since
+    except ApiError as error:
+        logins.failures.take(where, now)
+        return _form(request, parts, own_path(next_), error)
+    session = replace(found, expires=ends(now, logins.session_life, found.expires))
+    answer = RedirectResponse(bare_frame(request).prefix + own_path(next_), HTTPStatus.SEE_OTHER)
     set_session(answer, logins, session)
     return answer
 

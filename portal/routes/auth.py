@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import quote
@@ -12,6 +12,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from pydantic import Field, model_validator
 
+from portal.http.below_prefix import prefix_of
 from portal.http.context import Asking, Envelope, Looking, Of, Parts, Wire, ok, optional
 from portal.http.errors import ApiError
 from portal.identity import oidc
@@ -20,10 +21,12 @@ from portal.identity.logins import Logins, address_of, caller_in, session_by_key
 from portal.identity.oidc import Returned
 from portal.identity.oidc_provider import Provider
 from portal.identity.session_cookies import forget_session, set_login, set_session
-from portal.identity.sessions import issue
+from portal.identity.sessions import issue, ticket
 from portal.openapi.refusals import refusals
 
 router = APIRouter(prefix="/auth", tags=["auth"])
+TICKET_LIFE = timedelta(minutes=1)
+"""Enough for a browser to open."""
 
 
 class Presented(Wire):
@@ -75,6 +78,13 @@ class Myself(Wire):
     expires_at: datetime | None = optional("When it expires; absent: never.")
 
 
+class Ticket(Wire):
+    """A link that opens the portal for the caller."""
+
+    url: str = Field(description="Open it in a browser before it ends; keep it secret until then.")
+    expires_at: datetime
+
+
 class LoginConfig(Wire):
     """How a program logs a person in; without an issuer only API keys work."""
 
@@ -103,12 +113,12 @@ def open_session(presented: Presented, request: Request, view: Looking, parts: O
     where = address_of(request)
     try:
         if presented.api_key is not None:
-            session = session_by_key(view, presented.api_key, now)
+            session = session_by_key(view, presented.api_key, now, logins.session_life)
         else:
             provider = provider_of(logins)
             logins.failures.check(where, now)  # before the provider is asked anything
             shown = oidc.verified(provider, presented.id_token or "", now)
-            session = session_by_login(view, shown, now, is_handed=True)
+            session = session_by_login(view, shown, now, logins.session_life, is_handed=True)
     except ApiError as error:
         if error.status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED):
             logins.failures.take(where, now)
@@ -149,6 +159,20 @@ def _right(grant: Grant) -> Right:
 
 def _sorted(slices: frozenset[str] | None) -> list[str] | None:
     return None if slices is None else sorted(slices)
+
+
+@router.post(
+    "/ticket",
+    response_model=Envelope[Ticket],
+    responses=refusals("CrossSite"),
+    summary="A link that logs the caller in",
+)
+def make_ticket(request: Request, view: Looking, caller: Asking, parts: Of) -> Envelope[Ticket]:  # noqa: ARG001
+    """For `egs portal`: the page opens without typing a key. The link lives for a minute."""
+    logins, until = parts.logins, parts.now() + TICKET_LIFE
+    text = ticket(logins.signer, logins.session(request, view), until)
+    own = logins.origin or f"{str(request.base_url).rstrip('/')}{prefix_of(request)}"
+    return ok(Ticket(url=f"{own}/login/with?ticket={text}", expires_at=until))
 
 
 @router.get("/config", response_model=Envelope[LoginConfig], summary="How programs log a person in")
@@ -223,7 +247,7 @@ def callback(
             logins.failures.take(where, now)
         raise
     answer = RedirectResponse(next_, HTTPStatus.SEE_OTHER)
-    set_session(answer, logins, session_by_login(view, shown, now))
+    set_session(answer, logins, session_by_login(view, shown, now, logins.session_life))
     set_login(answer, logins, "")
     return answer
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from egs.commands.backend import Access, Decision, Filed, Where
+from egs.commands.backend import PAGES, Access, Decision, Filed, Where
 from egs.commands.output import Row
 
 if TYPE_CHECKING:
@@ -72,9 +72,9 @@ class Repository:
         return promises_of(self.where.repo, self.where.now, months)
 
     def watch(self, slice_: str | None, gpr: str | None, every_s: int) -> Iterator[Row]:
-        from reconciler.cli.signals import ended_by_signals, looks
         from reconciler.queries.event_search import Filter
         from reconciler.queries.status_changes import follow
+        from reconciler.signals import ended_by_signals, looks
 
         with ended_by_signals() as ended:
             yield from follow(self.where.repo, Filter(slice=slice_, gpr=gpr), looks(every_s, ended))
@@ -170,6 +170,14 @@ class Repository:
         from reconciler.cli.answers.member_kubeconfig import given
 
         return given(self.where.repo, slice_, cluster, access)
+
+    def portal(self, port: int, show: Callable[[str], None]) -> None:
+        from reconciler.sources.command_errors import NotAllowed
+
+        serve = PAGES.get()
+        if serve is None:
+            raise NotAllowed("the portal is not installed here; `egs portal --server URL` opens another one")
+        serve(self.where, port, show)
 
     def _means(self) -> Means:
         from reconciler.changes.change import Means

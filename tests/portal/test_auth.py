@@ -12,12 +12,13 @@ import pytest
 from starlette.testclient import TestClient
 
 from portal.http.rate_limits import Rate, Rates
-from portal.identity.sessions import LIFE, Session, issue
+from portal.identity.sessions import Session, issue
 from tests.support.portal import GENEROUS, KEYS, Site, api_key
 from tests.support.world import START, project, slice_
 
 AUTH = "/api/v1/auth"
 WRITE = "/api/v1/gpr"
+LIFE = timedelta(hours=1)
 
 
 @pytest.fixture(scope="module")

@@ -14,12 +14,22 @@ from joserfc import jwt
 from joserfc.jwk import OctKey
 
 from portal.http.errors import ApiError
-from portal.identity.sessions import LIFE, Session, Signer, ends, issue, session_of, signer_of
+from portal.identity.sessions import (
+    Session,
+    Signer,
+    ends,
+    issue,
+    session_of,
+    session_of_ticket,
+    signer_of,
+    ticket,
+)
 from schemas.errors import UserError
 from tests.support.profile import law
 from tests.support.world import START
 
 OLD, NEW = b"o" * 32, b"n" * 32
+LIFE = timedelta(hours=1)
 SIGNER = Signer((NEW, OLD))
 BO = Session("bo@example.com", "Bo", START + LIFE, groups=("team",))
 
@@ -127,7 +137,7 @@ def test_it_ends_by_itself():
     ],
 )
 def test_when_a_session_ends(not_after: datetime | None, want: datetime):
-    assert ends(START, not_after) == want
+    assert ends(START, LIFE, not_after) == want
 
 
 def test_secrets_come_from_a_file_one_a_line(tmp_path: Path):
@@ -151,3 +161,17 @@ def test_a_secret_that_is_too_short_is_refused(tmp_path: Path, text: bytes):
 def test_without_a_file_each_process_has_its_own():
     with pytest.raises(ApiError):
         session_of(signer_of(None), issue(signer_of(None), BO), START)
+
+
+def test_a_ticket_opens_the_session_of_its_person_until_it_ends():
+    text = ticket(SIGNER, BO, START + timedelta(minutes=1))
+    assert session_of_ticket(SIGNER, text, START) == BO
+    with pytest.raises(ApiError, match="this link has ended"):
+        session_of_ticket(SIGNER, text, START + timedelta(minutes=1))
+
+
+def test_a_ticket_is_no_session_and_a_session_no_ticket():
+    with pytest.raises(ApiError):
+        session_of(SIGNER, ticket(SIGNER, BO, START + LIFE), START)
+    with pytest.raises(ApiError):
+        session_of_ticket(SIGNER, issue(SIGNER, BO), START)

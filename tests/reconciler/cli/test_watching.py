@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 
 from egs.commands.watch import as_text
-from reconciler.cli.signals import looks
 from reconciler.queries.event_search import Filter
 from reconciler.queries.status_changes import follow
+from reconciler.signals import looks
 from schemas.errors import Fault
 from tests.reconciler.cli.rig import Control, egs, fleet, folder, minutes, repository, request, worktree
 from tests.support.repos import commit, git

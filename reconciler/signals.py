@@ -1,4 +1,4 @@
-"""When `egs watch` looks at a repository, and how it ends."""
+"""How commands that run on end: by Ctrl-C and SIGTERM."""
 
 from __future__ import annotations
 
