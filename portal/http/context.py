@@ -140,6 +140,10 @@ class Reads(Protocol):
         """Seconds since the remote last answered: the age of every answer."""
 
     @property
+    def stale_in_s(self) -> float:
+        """Seconds until `ready` reports the data as too old, if the remote stays silent; below 0 it does already."""
+
+    @property
     def is_ending(self) -> bool:
         """Whether the process is shutting down, so that streams must end."""
 

@@ -163,8 +163,13 @@ _STREAMS = Streams()
 
 def streaming(request: Request, parts: Parts, caller: Caller, tell: Tell) -> StreamingResponse:
     """The answer of a path that streams. `tell` should check the caller again with `parts.logins.recognise`."""
+    return counted(heard(parts.reads, tell, request.headers.get("Last-Event-ID", "")), caller)
+
+
+def counted(stream: AsyncIterator[bytes], caller: Caller) -> StreamingResponse:
+    """The answer with these bytes, as one of the caller's streams; ApiError 429 or 503 if there are too many."""
     _STREAMS.check(caller)
-    return _Streaming(heard(parts.reads, tell, request.headers.get("Last-Event-ID", "")), caller)
+    return _Streaming(stream, caller)
 
 
 class _Streaming(StreamingResponse):

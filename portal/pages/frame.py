@@ -10,6 +10,7 @@ from fastapi import Request
 from portal.http.below_prefix import prefix_of
 from portal.http.context import Parts
 from portal.identity.callers import Caller
+from portal.live.live_stream import sentence
 from portal.views.view import View
 
 Theme = Literal["", "light", "dark"]
@@ -84,7 +85,7 @@ def frame_of(request: Request, parts: Parts, view: View, caller: Caller) -> Fram
         main=view.main,
         status=view.status,
         age_s=int(parts.reads.age_s),
-        stale="" if ready.ok else ready.message,
+        stale="" if ready.ok else sentence(ready.message),
         workspace=wanted if wanted in mine else "",
         workspaces=mine,
         places=PLACES,

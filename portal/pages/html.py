@@ -21,11 +21,6 @@ from schemas.reading.units import format_duration, format_instant, parse_instant
 
 ABSENT = "—"
 """Shown where a value is unknown; a zero is a measurement."""
-CSP = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "worker-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-)
-"""No inline script, no inline style, nothing from elsewhere."""
 
 
 @cache

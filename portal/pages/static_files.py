@@ -22,6 +22,11 @@ router = APIRouter()
 FOLDER = files("portal.pages") / "static"
 DIGITS = 12
 """Of the content's digest in its address."""
+CSP = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "worker-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+"""No inline script, no inline style, nothing from elsewhere."""
 _TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 _FOREVER = "public, max-age=31536000, immutable"
 
@@ -59,6 +64,8 @@ async def static_file(digest: str, name: str, request: Request) -> Response:
         raise not_found("file", name)
     is_packed = "gzip" in request.headers.get("Accept-Encoding", "")
     headers = {
+        # A worker obeys the policy of its own script.
+        **({"Content-Security-Policy": CSP} if found.media_type == "text/javascript" else {}),
         "Cache-Control": _FOREVER if digest == version() else "no-cache",
         "Vary": "Accept-Encoding",
         **({"Content-Encoding": "gzip"} if is_packed else {}),

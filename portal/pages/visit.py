@@ -19,7 +19,8 @@ from portal.identity.callers import Caller
 from portal.identity.redaction import Redactor
 from portal.identity.rights import check_admin
 from portal.pages.frame import WORKSPACE, Frame, frame_of
-from portal.pages.html import CSP, asset, environment, link
+from portal.pages.html import asset, environment, link
+from portal.pages.static_files import CSP
 from portal.views.view import View
 
 _SMALL = 1000

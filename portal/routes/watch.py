@@ -1,7 +1,8 @@
-"""`/gpr/watch` and `/watch`: requests and their changes, as server-sent events."""
+"""`/gpr/watch`, `/watch` and `/live`: requests, or everything, as it changes: server-sent events."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -9,8 +10,9 @@ from fastapi.responses import StreamingResponse
 
 from portal.http.context import Asking, Looking, Of
 from portal.http.errors import not_found
-from portal.http.sse import STREAM, StreamEvent, streaming
+from portal.http.sse import STREAM, StreamEvent, counted, streaming
 from portal.identity.rights import seen_slice
+from portal.live.live_stream import LiveStream
 from portal.openapi.refusals import refusals
 from portal.views.gpr_stream import Watch
 from portal.views.view import View
@@ -79,3 +81,20 @@ async def watch_slice(
         return watch.tell(view, who, parts.now())
 
     return streaming(request, parts, caller, tell)
+
+
+@router.get(
+    "/live",
+    responses={**refusals(), **STREAM},
+    response_class=StreamingResponse,
+    summary="Follow everything that a page shows.",
+)
+async def follow_live(request: Request, view: Looking, caller: Asking, parts: Of) -> StreamingResponse:
+    """`event: commit` with each new commit: its age, and the requests and nodes that changed for the caller.
+
+    `all` says that anything may have changed; so it does first, unless `Last-Event-ID` is the present commit. `event:
+    beat` tells the age while nothing is new, `event: stale` that the repository does not answer and why, `event: fresh`
+    that it answers again, and `event: end` why the stream ends: with status 401 or 403 for good.
+    """
+    last = request.headers.get("Last-Event-ID", "")
+    return counted(LiveStream(parts.reads, partial(parts.logins.recognise, request), last).told(), caller)

@@ -98,6 +98,11 @@ class Reader:
         return self._monotonic() - self._fetched_s
 
     @property
+    def stale_in_s(self) -> float:
+        """Seconds until `ready` reports the data as too old, if the remote stays silent; below 0 it does already."""
+        return self._patience_s - self.age_s
+
+    @property
     def _patience_s(self) -> float:
         return PATIENCE_POLLS * self._settings.poll.total_seconds()
 

@@ -155,6 +155,7 @@ TABLE: Mapping[str, Path] = {
     "GET /gpr/watch": Path(_sees, OF_ID),
     "POST /gpr/waittime": Path(_sees, body=WISH),
     "GET /watch": Path(_sees, OF_SLICE),
+    "GET /live": Path(_known),
     "GET /queue": Path(_sees, OF_SLICE),
     "GET /plan": Path(_known),
     "GET /problems": Path(_admins),
