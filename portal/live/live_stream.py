@@ -7,10 +7,10 @@ Events, each with JSON as its data:
   * `stale`: the repository has not answered for three polls, in a sentence; `fresh`: it answers again;
   * `end`: the server says no more, and why. With status 401 or 403 the client must not ask again by itself.
 
-The id names the commits of both branches, so it means the same to every replica and after a restart. A client that comes
-back with the id of the present commit gets no `commit`; one that comes back with any other is told that everything may
-have changed. What callers who see the same slices get is computed and encoded once. The caller is checked again with each
-event that says more than the time.
+The id names the commits of both branches, so it means the same to every replica and after a restart. A client that
+comes back with the id of the present commit gets no `commit`; one that comes back with any other is told that
+everything may have changed. What callers who see the same slices get is computed and encoded once. The caller is
+checked again with each event that says more than the time.
 
 Held by tests/portal/live/test_live_stream.py.
 """
@@ -74,7 +74,11 @@ class LiveStream:
                 said = self._beat(view) if view is before else await self._news(before, view, was, caller)
             yield encoded("end", {"status": 503, "reason": "Ending", "message": "The portal restarts."})
         except ApiError as error:
-            said_last = {"status": error.status.value, "reason": error.reason, "message": sentence(str(error))}
+            said_last = {
+                "status": error.status.value,
+                "reason": error.reason,
+                "message": sentence(str(error)),
+            }
             yield encoded("end", said_last)
 
     def _first(self, view: View) -> bytes:

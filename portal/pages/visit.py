@@ -88,8 +88,11 @@ def rendered(
         "request": request,
     }
     context = found.new_context({**shared, **data})
-    block = found.blocks["main"] if "HX-Request" in request.headers else found.root_render_func
-    text = "".join(block(context)).encode()
+    whole = found.root_render_func(context)
+    if "HX-Request" in request.headers:
+        next(whole)  # runs the template's imports, which its blocks use
+        whole = found.blocks["main"](context)
+    text = "".join(whole).encode()
     headers = dict(_HEADERS)
     if (
         len(text) > _SMALL

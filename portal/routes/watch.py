@@ -89,7 +89,7 @@ async def watch_slice(
     response_class=StreamingResponse,
     summary="Follow everything that a page shows.",
 )
-async def follow_live(request: Request, view: Looking, caller: Asking, parts: Of) -> StreamingResponse:
+async def follow_live(request: Request, caller: Asking, parts: Of) -> StreamingResponse:
     """`event: commit` with each new commit: its age, and the requests and nodes that changed for the caller.
 
     `all` says that anything may have changed; so it does first, unless `Last-Event-ID` is the present commit. `event:

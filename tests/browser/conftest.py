@@ -62,6 +62,10 @@ class Visitor:
         if request.url.startswith("http") and urlsplit(request.url).netloc != urlsplit(self.url).netloc:
             self.faults.append(f"a request to {request.url}")
 
+    def leave(self) -> None:
+        """Close the browser; a page's stream would keep a server from ending."""
+        self.page.context.close()
+
     def watch(self) -> None:
         self.page.set_default_timeout(WAIT_MS)
         self.page.on("console", self._noted)
@@ -70,21 +74,27 @@ class Visitor:
 
 
 @pytest.fixture
-def visitor(browser: Browser) -> Iterator[Callable[..., Visitor]]:
-    """Makes visitors of a portal: `visitor(url, **options of the browser's context)`."""
+def visitors() -> Iterator[list[Visitor]]:
+    """All that the test has made."""
     made: list[Visitor] = []
+    yield made
+    for each in made:
+        each.leave()
+        assert each.faults == []
+
+
+@pytest.fixture
+def visitor(browser: Browser, visitors: list[Visitor]) -> Callable[..., Visitor]:
+    """Makes visitors of a portal: `visitor(url, **options of the browser's context)`."""
 
     def make(url: str, **options: Any) -> Visitor:
         context = browser.new_context(viewport={"width": 1360, "height": 850}, **options)
         found = Visitor(context.new_page(), url)
         found.watch()
-        made.append(found)
+        visitors.append(found)
         return found
 
-    yield make
-    for each in made:
-        each.page.context.close()
-        assert each.faults == []
+    return make
 
 
 @pytest.fixture
@@ -97,7 +107,9 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 @pytest.fixture
-def url(site: Site) -> Iterator[str]:
+def url(site: Site, visitors: list[Visitor]) -> Iterator[str]:
     """The portal of `site`, served."""
     with site.server() as found:
         yield found
+        for each in visitors:
+            each.leave()

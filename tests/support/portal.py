@@ -251,7 +251,8 @@ def serving(app: FastAPI) -> Iterator[str]:
     """uvicorn on a free port of loopback, in a thread."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
-        config = uvicorn.Config(app, log_level="warning", lifespan="off")
+        # Streams of clients that a test leaves open end with the server.
+        config = uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=1)
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
         thread.start()

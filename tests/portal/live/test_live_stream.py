@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from portal.identity.callers import Caller
+from portal.identity.key_lookup import caller_by_key
 from portal.live import live_stream
 from portal.live.live_stream import LiveStream, id_of
 from portal.views.view import View
 from schemas.documents.apikey import digest_of
-from portal.identity.key_lookup import caller_by_key
 from tests.support.portal import KEYS, Site, api_key
 from tests.support.world import slice_
 
@@ -85,7 +85,12 @@ def test_a_commit_is_told_once_with_what_changed_for_the_caller(site: Site) -> N
     first, own, other = asyncio.run(told_after(stream(site), mine, theirs))
     assert [(kind, said["all"]) for kind, _, said in first] == [("commit", True)]
     ((kind, id_, said),) = own
-    assert (kind, said["all"], said["requests"], said["calendar"]) == ("commit", False, ["vision/train"], True)
+    assert (kind, said["all"], said["requests"], said["calendar"]) == (
+        "commit",
+        False,
+        ["vision/train"],
+        True,
+    )
     assert id_.endswith(f".{said['main']}")
     ((_, newest, said),) = other
     assert newest == id_of(site.view)
