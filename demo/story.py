@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 
 from demo import questions
 from demo.system import System
 from reconciler.clusters.simulated.scripted_faults import GpuFails
 from reconciler.clusters.simulated.simulated_world import Job
 from reconciler.store.store_port import Person
+from schemas.reading.units import format_instant
 from schemas.reading.yaml_text import dump
 
 ADA = Person("Ada", "ada@example.com")
@@ -126,12 +128,27 @@ def driver_is_upgraded(cluster: str, node: str, gpus: int) -> Act:
     return act
 
 
-UPGRADE = """  maintenance:
-    - begin: "2026-03-02T13:00:00Z"
-      end: "2026-03-02T14:00:00Z"
-      nodes: [l40s-rack2-b]
-      reason: driver upgrade
-"""
+BROKEN = (
+    b"apiVersion: egs.dev/v1alpha1\nkind: GPR\nmetadata: {name: oops}\n"
+    b"spec:\n  slice: robotics\n  nodes: 010\n  duration: 3 hours\n"
+)
+"""A manifest with four mistakes."""
+
+
+def _window(begin: datetime, end: datetime, nodes: str, reason: str) -> str:
+    """Lines of a cluster's document."""
+    return (
+        f'  maintenance:\n    - begin: "{format_instant(begin)}"\n      end: "{format_instant(end)}"\n'
+        f"      nodes: {nodes}\n      reason: {reason}\n"
+    )
+
+
+UPGRADE = _window(
+    datetime(2026, 3, 2, 13, tzinfo=UTC),
+    datetime(2026, 3, 2, 14, tzinfo=UTC),
+    "[l40s-rack2-b]",
+    "driver upgrade",
+)
 
 
 def start_jobs(system: System, now: datetime) -> None:
@@ -161,9 +178,39 @@ def trouble(system: System, now: datetime) -> None:
         hot = GpuFails(node=node, gpu=6, at=now + hour / 4, until=now + hour, temp_c=85)
         wrong = GpuFails(node=node, gpu=1, at=now + hour / 2, until=now + hour, xid=31)
         system.clusters["east"].inject(hot, wrong)
+    lost = GpuFails(node="h100-3", gpu=3, at=now + hour, xid=79, lost=True)
+    system.clusters["east"].inject(lost)
 
 
-LIVE: tuple[Act, ...] = (start_jobs, serve_chat, train_policy, trouble)
+def busy_week(system: System, now: datetime) -> None:
+    """Enough for a full calendar: plans for days, a wish beyond a quota, a broken file, a maintenance."""
+    h100 = {"gpusPerNode": 8, "gpuShape": "H100-80GB"}
+    a100 = {"gpusPerNode": 8, "gpuShape": "A100-80GB"}
+    l40s = {"gpusPerNode": 4, "gpuShape": "L40S-48GB"}
+    for author, files in (
+        (BO, request("vision", "lane-ablation", nodes=3, duration="10h", priority=140, **h100)),
+        (BO, request("vision", "night-frames", nodes=4, duration="18h", priority=90, **h100)),
+        (BO, request("vision", "labels-weekly", nodes=2, duration="6h", priority=60, **l40s)),
+        (DANA, request("nlp", "reward-model", nodes=2, duration="12h", priority=180, **h100)),
+        (DANA, request("nlp", "long-context", nodes=4, duration="1d", priority=160, **h100)),
+        (DANA, request("nlp", "tokeniser-sweep", nodes=1, duration="8h", priority=50, **a100)),
+        (FAY, request("robotics", "warehouse-sim", nodes=2, duration="12h", priority=110, **a100)),
+        (
+            FAY,
+            request("robotics", "digital-twin", nodes=4, duration="6h", priority=120, **a100),
+        ),  # beyond the quota
+        (FAY, {"slices/robotics/gprs/quick-test.yaml": BROKEN}),
+    ):
+        (path,) = files
+        system.push(files, f"Ask for {Path(path).stem}", author, now)
+    begin = (now + timedelta(days=1)).replace(minute=0, second=0, microsecond=0)
+    window = _window(begin, begin + timedelta(hours=4), "[l40s-rack2-a, l40s-rack2-b]", "rack rewiring")
+    change("clusters/east.yaml", "  health:\n", f"{window}  health:\n", "Announce a maintenance", ADA)(
+        system, now
+    )
+
+
+LIVE: tuple[Act, ...] = (start_jobs, serve_chat, train_policy, trouble, busy_week)
 """What happens in the live demo by itself, as soon as its clusters run; each is tried until it succeeds."""
 
 STORY = (
@@ -183,10 +230,7 @@ STORY = (
         20,
         "Fay merges a broken manifest; it is reported, and everything else continues",
         push(
-            {
-                "slices/robotics/gprs/oops.yaml": b"apiVersion: egs.dev/v1alpha1\nkind: GPR\nmetadata: {name: oops}\n"
-                b"spec:\n  slice: robotics\n  nodes: 010\n  duration: 3 hours\n"
-            },
+            {"slices/robotics/gprs/oops.yaml": BROKEN},
             "Quick test, please ignore",
             FAY,
         ),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import webbrowser
 from typing import Annotated
 
@@ -40,7 +39,7 @@ def portal(
 
     def show(link: str) -> None:
         output.text(link)
-        sys.stdout.flush()  # it may go to a pipe, and the portal goes on
+        output.flush()  # it may go to a pipe, and the portal goes on
         if not print_ and not webbrowser.open(link):
             output.note("there is no browser here; open the link yourself")
 
