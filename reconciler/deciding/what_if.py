@@ -12,7 +12,7 @@ from reconciler.model.facts import Facts, Wanted
 from reconciler.model.request_files import read_filings
 from reconciler.model.statuses import live
 from scheduler.causes.causes import BUDGET
-from scheduler.causes.compare import Comparison, Effect, compared
+from scheduler.causes.compare import Comparison, Effect, as_planned, compared
 from scheduler.snapshot import Snapshot
 from schemas.status.gpr_status import WAITING, Cause, Phase
 
@@ -33,9 +33,15 @@ class Side(Protocol):
         """The planner's world."""
 
 
-def effects(base: Side, head: Side, budget: int = BUDGET) -> Comparison:
-    """The effects on planned requests, plus requests that are no longer planned, or not yet."""
-    planned, out = compared(base.snapshot, head.snapshot, budget), barred(head)
+def effects(
+    base: Side, head: Side, budget: int = BUDGET, promised: Snapshot | None = None
+) -> Comparison:
+    """The effects on planned requests, plus requests that are no longer planned, or not yet.
+
+    `promised` is the world of `base` `as_planned`, if the caller has it.
+    """
+    committed = as_planned(base.snapshot) if promised is None else promised
+    planned, out = compared(committed, head.snapshot, budget), barred(head)
     found = {effect.key: effect for effect in planned.effects}
     for key in sorted(out - barred(base) - found.keys()):
         if key not in base.facts.requests:

@@ -99,26 +99,39 @@ class _Suspects:
 
     def __init__(self, changes: Sequence[Change], displaced: Iterable[Displaced]) -> None:
         self._taken_by = {one.key: one.by for one in displaced}
-        self._rest = sorted(changes, key=lambda change: change.kind is ChangeKind.CLOCK)
+        self._rest = tuple(sorted(changes, key=lambda change: change.kind is ChangeKind.CLOCK))
         self._of: dict[str, list[Change]] = {}
         for change in changes:
             if change.kind is not ChangeKind.CLOCK:
                 self._of.setdefault(change.key, []).append(change)
+        self._takers: dict[str, tuple[str, ...]] = {}
         self.count = len(self._rest)
+
+    @property
+    def all(self) -> tuple[Change, ...]:
+        """In no request's order."""
+        return self._rest
 
     def of(self, key: str) -> Iterator[Change]:
         """Its own changes, then those that took its nodes one after the other, first to last, then the clock."""
-        chain = {key: None}
-        link = key
-        while (by := self._taken_by.get(link)) and by not in chain:
-            chain[by] = None
-            link = by
-        near = (key, *list(chain)[:0:-1])
+        near = (key, *self._who_took(key))
         for link in near:
             yield from self._of.get(link, ())
         for change in self._rest:
-            if change.kind is ChangeKind.CLOCK or change.key not in chain:
+            if change.kind is ChangeKind.CLOCK or change.key not in near:
                 yield change
+
+    def _who_took(self, key: str) -> tuple[str, ...]:
+        """The changed requests that took its nodes one after the other, first to last; walked once for all slips."""
+        walked, link = {key: None}, key
+        while link not in self._takers and (by := self._taken_by.get(link)) and by not in walked:
+            walked[by] = None
+            link = by
+        found = self._takers.setdefault(link, ())
+        for below in list(walked)[-2::-1]:
+            found = (*found, link) if link in self._of else found
+            self._takers[below], link = found, below
+        return found
 
 
 class _Trial:
@@ -132,7 +145,7 @@ class _Trial:
     def causes(self, key: str, was: int, suspects: _Suspects) -> tuple[tuple[Change, ...], bool]:
         """The smallest sufficient set found, and whether it is proven."""
         if suspects.count == 1:  # without changes every promise holds: nothing to try
-            return tuple(suspects.of(key)), True
+            return suspects.all, True
         try:
             for tried in _small_sets(suspects, key):
                 if self._holds_without(tried, key, was):

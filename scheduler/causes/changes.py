@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from operator import attrgetter
 from typing import TypeVar
 
 from scheduler.calendars.elastic import is_placeholder
@@ -73,11 +74,15 @@ def pool_key(pool: PoolKey) -> str:
 def _requests(before: Snapshot, after: Snapshot) -> Iterator[Change]:
     moved = dict.fromkeys(
         sorted(
-            key for key in before.requests.keys() & after.requests if _move(before, key) != _move(after, key)
+            key
+            for key, request in after.requests.items()
+            if (old := before.requests.get(key)) is not None and old.move != request.move
         )
     )
     for key, request in sorted(after.requests.items()):
         old = before.requests.get(key)
+        if old is request:
+            continue
         if old is None:
             cause = Cause.REQUEUED if key in before.leases else Cause.HIGHER_RANK_ARRIVED
             yield Change(ChangeKind.REQUEST, key, cause, key)
@@ -91,10 +96,6 @@ def _requests(before: Snapshot, after: Snapshot) -> Iterator[Change]:
             yield Change(ChangeKind.REQUEST, key, Cause.POLICY_CHANGED, key)
 
 
-def _move(snapshot: Snapshot, key: str) -> int:
-    return snapshot.requests[key].move
-
-
 def _ranks(before: Snapshot, after: Snapshot, keys: Sequence[str]) -> tuple[dict[str, Rank], dict[str, Rank]]:
     old, new = ({k: rank_key(side.requests[k]) for k in keys} for side in (before, after))
     return old, new
@@ -106,13 +107,14 @@ def _asks_anew(request: Request, old: Request) -> bool:
 
 def asked(request: Request) -> tuple[object, ...]:
     """What its people wrote; promise, pools and rank adjustments are derived from it."""
-    return tuple(getattr(request, name) for name in _ASKED)
+    found: tuple[object, ...] = _asked_fields(request)
+    return found
 
 
 _DERIVED = {
     "promise", "movable", "may_displace", "pools", "slice", "fallback", "boost", "share", "service", "latest",
 }  # fmt: skip
-_ASKED = tuple(f.name for f in fields(Request) if f.name not in _DERIVED)
+_asked_fields = attrgetter(*(f.name for f in fields(Request) if f.name not in _DERIVED))
 
 
 def _leases(before: Snapshot, after: Snapshot) -> Iterator[Change]:

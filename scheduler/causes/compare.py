@@ -40,12 +40,19 @@ def compare(before: Snapshot, after: Snapshot) -> tuple[Effect, ...]:
 
     The plan of `before` counts as promised, as it would be when `after` is merged.
     """
-    return compared(before, after).effects
+    return compared(as_planned(before), after).effects
 
 
-def compared(before: Snapshot, after: Snapshot, budget: int = BUDGET) -> Comparison:
-    """As `compare`, with the plan; at most `budget` more plans are made to prove causes."""
-    committed = with_promises(before, plan(before))
+def as_planned(snapshot: Snapshot) -> Snapshot:
+    """`snapshot` with its own plan as promises. Costs a plan."""
+    return with_promises(snapshot, plan(snapshot))
+
+
+def compared(committed: Snapshot, after: Snapshot, budget: int = BUDGET) -> Comparison:
+    """As `compare`, from a world that is `as_planned`, with the plan.
+
+    At most `budget` more plans are made to prove causes.
+    """
     merged = carry(committed, after)
     planned = plan(merged)
     found = slips(committed, merged, changes_between(committed, merged), planned, budget)
@@ -69,6 +76,8 @@ def carry(committed: Snapshot, after: Snapshot) -> Snapshot:
 
 
 def _carried(old: Request | None, request: Request) -> Request:
+    if old is request:
+        return request
     same = old is not None and asked(old) == asked(request)
     if old is None or not same:
         return replace(request, promise=None)
