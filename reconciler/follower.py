@@ -85,6 +85,10 @@ class Committed:
         """The status commit that counts, as of the last `read`; empty: there is none."""
         return "" if self._tip is None else self._tip.oid
 
+    def documents(self) -> Desired:
+        """A copy of the documents as of the last `read`. O(documents)."""
+        return self._desired.over(self._store)
+
     @property
     def problems(self) -> tuple[Problem, ...]:
         """All problems of main as it was followed."""

@@ -37,7 +37,7 @@ from schemas.documents.slice import Slice
 from schemas.documents.workspace import WorkspaceRequest
 from schemas.errors import UserError
 from schemas.reading.collector import collector_paused
-from schemas.reading.reader import from_json, read_document, read_with_text, rule_of
+from schemas.reading.reader import READER_VERSION, from_json, read_document, read_with_text, rule_of
 from schemas.reading.strict_yaml import MAX_BYTES, Positions, locate
 from schemas.rules.limits import in_project
 from schemas.rules.problems import Problem
@@ -54,6 +54,7 @@ QUEUES_ANYWAY = frozenset({"FitsNowhere", "UnknownShape"})
 """Errors that a change of the fleet can fix: the request queues without an estimate and says what would fit."""
 
 NOTHING: Mapping[str, Provenance] = {}
+_OF_THE_STORE = frozenset({"_store", "_cache", "_ahead"})
 
 Kind = TypeVar("Kind", bound=Document)
 
@@ -108,6 +109,16 @@ class Desired:
         other._at, other._filed, other._errors = self._at, self._filed, self._errors
         other._templates = self._templates
         other._changed = set(self._repository.others)
+        return other
+
+    def over(self, contents: Contents) -> Desired:
+        """A copy of its own as it is now, in force included, that reads what changes from `contents`. O(documents)."""
+        other = Desired(contents, DocumentCache(None, READER_VERSION))
+        for name, value in vars(self).items():
+            if name not in _OF_THE_STORE:
+                setattr(other, name, value)
+        other._repository, other._force = self._repository.copy(), dict(self._force)
+        other._changed = set(self._changed)
         return other
 
     def leave_unread(self, notes: Mapping[str, str]) -> None:

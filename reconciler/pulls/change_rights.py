@@ -5,7 +5,7 @@ Rights are those on current main. If the author is unknown, the answer is who ma
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from reconciler.model.evidence import Actor, Denial, Voucher
@@ -35,12 +35,27 @@ def judge(
     changes: Iterable[Change], vouchers: Vouchers, authority: Authority, shown: str | None, now: datetime
 ) -> Judged:
     """`shown` is the author's name if the evidence identifies no listed person."""
+
+    def by_evidence(path: str) -> list[Actor]:
+        return _actors((*vouchers.get("", ()), *vouchers.get(path, ())), authority, now, shown)
+
+    return _judged(changes, by_evidence, authority)
+
+
+def judged_for(changes: Iterable[Change], actor: Actor, authority: Authority) -> Judged:
+    """The same for a known author."""
+    return _judged(changes, lambda _: [actor], authority)
+
+
+def _judged(
+    changes: Iterable[Change], actors_of: Callable[[str], Sequence[Actor]], authority: Authority
+) -> Judged:
     actors: dict[str, Actor] = {}
     denials: list[Denial] = []
     may: dict[str, str] = {}
     for change in changes:
         may[change.path] = least(change, authority.admins.emails)
-        found = _actors((*vouchers.get("", ()), *vouchers.get(change.path, ())), authority, now, shown)
+        found = actors_of(change.path)
         actors |= {actor.email: actor for actor in found}
         refusals = [denial(actor, change) for actor in found]
         first = next(iter(refusals), None)

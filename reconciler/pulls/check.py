@@ -17,10 +17,11 @@ from reconciler.documents.finished_files import brought
 from reconciler.lifecycle.early_end import STOPPED, stopped_text
 from reconciler.model.evidence import Denial
 from reconciler.model.status_edits import lease_duration
+from reconciler.model.statuses import live
 from reconciler.planning.pool_choice import offering
 from reconciler.planning.queue_place import standing
 from reconciler.pulls.before_and_after import Sight, Sights
-from reconciler.pulls.check_basis import Stamps, stamps_of
+from reconciler.pulls.check_basis import Stamps
 from reconciler.pulls.merged_tree import Merged
 from reconciler.pulls.pull_documents import introduced
 from scheduler.causes.compare import Comparison, Effect
@@ -135,13 +136,13 @@ class PullCheck:
 def check_pull(sights: Sights, merge: Merged, judged: Judged, now: datetime) -> PullCheck:
     base, head = sights.base, sights.head
     budget = max(FEWEST_TRIALS, TRIAL_WORK // max(1, len(head.snapshot.requests)))
-    found = effects(base, head, budget)
+    found = effects(base, head, budget, sights.promised)
     requests = tuple(_requests(sights, merge, found))
     judged, asked = _without_waiting(judged, head, merge)
     own = {request.key for request in requests}
     return PullCheck(
         now=now,
-        stamps=stamps_of(merge, sights.committed_status),
+        stamps=sights.stamps,
         currency=head.wanted.project.currency,
         problems=_problems(sights, merge),
         conflicts=merge.conflicts,
@@ -304,7 +305,7 @@ def _priced(request: RequestChange, key: PoolKey | None, side: Sight) -> Request
 def _needs(base: Sight, head: Sight, own: set[str], actor: str | None) -> Iterable[Need]:
     """For its own requests, and for others that need an approval because of it."""
     notices = {p.file: p for p in head.problems if p.rule == NEEDS_APPROVAL}
-    for key, status in sorted(head.facts.requests.items()):
+    for key, status in sorted(live(head.facts.requests).items()):
         before = base.facts.requests.get(key)
         path = gpr_path(*key.split("/"))
         waits = status.phase is Phase.PENDING_APPROVAL

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from reconciler.model.statuses import live
 from reconciler.pulls.merged_tree import Merged
 from reconciler.pulls.queue_at_check import CommittedStatus
 from schemas.reading.units import format_instant
-from schemas.status.gpr_status import TERMINAL, GPRStatus
+from schemas.status.gpr_status import GPRStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ def queue_digest(requests: Mapping[str, GPRStatus]) -> str:
 
     Once it changes, older checks are stale.
     """
-    lines = sorted(_line(key, status) for key, status in requests.items() if status.phase not in TERMINAL)
+    lines = sorted(_line(key, status) for key, status in live(requests).items())
     return "sha256:" + hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 

@@ -91,25 +91,45 @@ def keys_of(paths: Iterable[str]) -> set[str]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """The requests whose judgement may change with some files."""
+
+    keys: frozenset[str] = frozenset()
+    slices: frozenset[str] = frozenset()  # all that are not over
+    is_all: bool = False  # all that are not over
+
+    @classmethod
+    def by(cls, paths: Collection[str]) -> Touched:
+        rules = [rule for path in paths if (rule := rule_of(path)) is not None]
+        slices = frozenset(names["name"] for rule, names in rules if rule.kind == "Slice")
+        return cls(frozenset(keys_of(paths)), slices, any(rule.kind in _OF_MANY for rule, _ in rules))
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether it may be more than `keys`."""
+        return self.is_all or bool(self.slices)
+
+    def widely(self, key: str) -> bool:
+        """Whether an unfinished request may change, because of more than its own files."""
+        return self.is_all or key.partition("/")[0] in self.slices
+
+
 class _Needs:
     """The files to read if these paths changed (None: unknown which did)."""
 
     def __init__(self, moved: Collection[str] | None, known: Known) -> None:
-        rules = [rule for path in moved or () if (rule := rule_of(path)) is not None]
-        self._all = moved is None or any(rule.kind in _OF_MANY for rule, _ in rules)
-        self._slices = {names["name"] for rule, names in rules if rule.kind == "Slice"}
-        self._touched = keys_of(moved or ())
+        self._touched = Touched(is_all=True) if moved is None else Touched.by(moved)
         self._known = known
 
     def read(self, path: str) -> bool:
         """True if the result depends on this file's content."""
+        touched, known = self._touched, self._known
         match path.split("/"):
             case ["slices", slice_, "gprs", file]:
                 key = f"{slice_}/{file.removesuffix('.yaml')}"
-                wide = self._all or slice_ in self._slices
-                return key in self._touched or (wide and key not in self._known.over)
+                return key in touched.keys or (touched.widely(key) and key not in known.over)
             case ["approvals", slice_, gpr, _]:
                 key = f"{slice_}/{gpr}"
-                wide = self._all or slice_ in self._slices
-                return key in self._touched or (wide and key in self._known.live)
+                return key in touched.keys or (touched.widely(key) and key in known.live)
         return True

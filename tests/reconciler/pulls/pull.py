@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
-from reconciler.model.evidence import Voucher
+from reconciler.follower import Committed
+from reconciler.model.evidence import Actor, Voucher
 from reconciler.pulls.check import PullCheck, RequestChange
 from reconciler.pulls.check_repository import PullToCheck, checked
+from reconciler.pulls.proposed_change import StandingMain
+from reconciler.pulls.queue_at_check import CommittedStatus
+from reconciler.settings import Settings
+from reconciler.store.document_cache import DocumentCache
 from reconciler.store.memory_store import MemoryStore
 from reconciler.store.store_port import Draft, Outcome
+from reconciler.trust.authority import authority_of
+from reconciler.trust.keyring import Keyring
+from schemas.reading.reader import READER_VERSION
 from tests.support.world import BO, START, World, at, cluster, gpr, gpr_path, project, slice_
 
 FLEET = {
@@ -71,6 +80,23 @@ class Pulls:
         vouchers = {} if by is None else {"": (Voucher("signature", email=by),)}
         asked = PullToCheck(tips["main"], head, tips.get("egs/status"), vouchers, by)
         return checked(store, asked, self.world.now)
+
+    def proposed(self, files: Mapping[str, str | None], *, by: str = BO.email) -> PullCheck:
+        """The check of the same change if it is not pushed."""
+        store = MemoryStore(self.world.remote)
+        store.fetch(["*", "*/*"])
+        reading = Committed(
+            store, DocumentCache(None, READER_VERSION), Settings(repo="x", state=Path("x")), "test"
+        )
+        decided = reading.read(self.world.now)
+        assert decided is not None
+        seen = CommittedStatus(reading.tip, decided.facts.at, decided.facts, {})
+        authority = authority_of(reading.documents().repository.documents, Keyring())
+        actor = authority.actor(Voucher("signature", email=by), self.world.now) or Actor(by)
+        main = StandingMain(store, reading.documents(), seen, self.world.now)
+        changes = {path: None if text is None else text.encode() for path, text in files.items()}
+        main.checked({"slices/a/gprs/other.yaml": b"kind: GPR"}, actor, authority)  # leaves nothing behind
+        return main.checked(changes, actor, authority)
 
 
 def only_request(check: PullCheck) -> RequestChange:

@@ -86,7 +86,7 @@ def everything_read() -> Iterator[None]:
         return committed_status(store, tip, {*needed, *keys})
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(before_and_after, "_paths_since", lambda *_: None)
+        patch.setattr(before_and_after, "paths_since", lambda *_: None)
         patch.setattr(before_and_after, "committed_status", all_of_it)
         yield
 
