@@ -31,9 +31,9 @@ from portal.settings import PortalSettings
 from portal.views.view import View
 
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
-_QUOTES = "/gpr/waittime"
-"""Asked by POST, but changes nothing."""
-_COSTLY = frozenset({"/api/v1/gpr/why", "/api/v1/plan"})
+_QUESTIONS = ("/gpr/waittime", "/whatif")
+"""Asked by POST, but change nothing."""
+_COSTLY = frozenset({"/api/v1/gpr/why", "/api/v1/plan", "/api/v1/whatif"})
 """Reads that compute a plan or return a whole one."""
 _COST = 10
 """Number of reads that each of them counts as."""
@@ -105,7 +105,7 @@ class Logins:
         """The caller, counted for rate limits; ApiError 401, 403 (a foreign page) or 429."""
         caller = self.recognise(request, view)
         path = request.url.path
-        reads = request.method in READING or path.endswith(_QUOTES)
+        reads = request.method in READING or path.endswith(_QUESTIONS)
         (self._reads if reads else self._writes).take(caller, self._now(), _COST if path in _COSTLY else 1)
         return caller
 

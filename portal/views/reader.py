@@ -13,6 +13,7 @@ import contextlib
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from portal.http.context import HealthOut
@@ -233,7 +234,7 @@ class Reader:
         if ask:
             self._fetched, self._fetched_s = now, now_s
         if self._view is None or (seen.main, seen.status) != (self._view.main, self._view.status):
-            self._publish(prepare(seen.after(self._view)))
+            self._publish(prepare(replace(seen.after(self._view), documents=self._documents(seen))))
         if ask:
             self._answered = self._begun
 
@@ -249,6 +250,10 @@ class Reader:
         people = self._people(wanted)
         events = self._events.at(status) if status else NO_EVENTS
         return View(wanted.commit, status, facts, wanted, people, now, problems, events)
+
+    def _documents(self, seen: View) -> Desired:
+        """A copy for one view, which this thread does not update."""
+        return self._committed.documents() if seen.status else self._main.over(self._store)
 
     def _people(self, wanted: Wanted) -> Authority:
         """The same object while people and keys are unchanged: caches compare it by identity."""

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from portal.views.event_log import NO_EVENTS, EventLog
+from reconciler.documents.in_force import Desired
 from reconciler.model.facts import Facts, Wanted
 from reconciler.planning.snapshot import build_snapshot
 from reconciler.queries.state import State
@@ -48,6 +49,8 @@ class View:
     problems: tuple[Problem, ...] = field(default=())
     events: EventLog = field(default=NO_EVENTS, compare=False, repr=False)
     """The events on the status branch."""
+    documents: Desired | None = field(default=None, compare=False, repr=False)
+    """The documents of main as they were read, for `portal.views.what_if` alone; None: this view cannot be asked."""
     _worked_out: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
     _of_plan: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 

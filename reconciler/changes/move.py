@@ -16,10 +16,11 @@ from egs.commands.questions import CHANGES, MOVES_NOBODY
 from reconciler.changes.change import Change, Means, Submitted
 from reconciler.changes.named_request import check_waits
 from reconciler.changes.publish import aimed, publish
-from reconciler.changes.reinstate import FileVersions, file_versions
+from reconciler.changes.reinstate import file_versions
 from reconciler.changes.requests import where_it_is
 from reconciler.deciding.what_if import effects
 from reconciler.documents.yaml_edit import with_field
+from reconciler.model.statuses import live
 from reconciler.planning.queue_place import standings
 from reconciler.queries.plans import effect_json
 from reconciler.queries.state import State, split, state_at
@@ -117,11 +118,11 @@ def move(means: Means, key: str, target: Target, answering: Answering) -> None:
 
     def build(state: State, base: str) -> Change:
         nonlocal numbers
-        numbers = _numbers(state, key, target)
+        numbers = numbers_for(state, key, target)
         files = {gpr_path(*split(name)): number for name, number in numbers.items()}
         return Change(
             {
-                path: _with_move(file_versions(source, state, base, path), number)
+                path: with_move(path, file_versions(source, state, base, path).data, number)
                 for path, number in sorted(files.items())
             },
             f"Move {key} {target}",
@@ -136,7 +137,8 @@ def move(means: Means, key: str, target: Target, answering: Answering) -> None:
     _answer(key, (numbers, found), done, answering)
 
 
-def _numbers(state: State, key: str, target: Target) -> dict[str, int]:
+def numbers_for(state: State, key: str, target: Target) -> dict[str, int]:
+    """The new numbers that take the request there, by key. Raises NotFound, NotAllowed and WrongUse."""
     status = state.request(key)
     if status.phase not in WAITING:
         raise NotAllowed(f"{key} is {status.phase}; only waiting requests can be moved")
@@ -159,7 +161,7 @@ def _places(state: State, key: str) -> dict[str, RankInputs]:
     """The ranks of all queued requests, and of the request itself."""
     queued = {
         name: status
-        for name, status in state.facts.requests.items()
+        for name, status in live(state.facts.requests).items()
         if status.phase is Phase.QUEUED or name == key
     }
     return standings(queued, state.wanted, state.now)
@@ -198,10 +200,11 @@ def _told_priority(place: RankInputs) -> str:
     return f"{place.key} has priority {_effective(place)}{aged}"
 
 
-def _with_move(there: FileVersions, number: int) -> bytes:
-    if there.data is None:
-        raise NotAllowed(f"{there.path} is no longer on main; run `egs gpr restore`, then move the request")
-    return with_field(there.data, ("spec", "move"), number or None)
+def with_move(path: str, data: bytes | None, number: int) -> bytes:
+    """The file with that number. Raises NotAllowed if there is none."""
+    if data is None:
+        raise NotAllowed(f"{path} is no longer on main; run `egs gpr restore`, then move the request")
+    return with_field(data, ("spec", "move"), number or None)
 
 
 def _effects(source: Source, done: Submitted) -> tuple[Effect, ...]:

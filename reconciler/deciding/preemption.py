@@ -128,7 +128,9 @@ def _may_go(facts: Facts, world: Snapshot, policy: Policy) -> dict[str, int]:
 
 def sent_away(before: Facts, after: Facts) -> tuple[str, ...]:
     """Requests that are to be evicted in `after`, and not, or at another time, in `before`."""
-    going = {k: s.eviction for k, s in live(after.requests).items() if s.eviction is not None and s.eviction.by}
+    going = {
+        k: s.eviction for k, s in live(after.requests).items() if s.eviction is not None and s.eviction.by
+    }
     known = {k: old.eviction for k in going if (old := before.requests.get(k)) is not None}
     return tuple(sorted(key for key, eviction in going.items() if known.get(key) != eviction))
 

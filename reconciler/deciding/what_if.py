@@ -33,9 +33,7 @@ class Side(Protocol):
         """The planner's world."""
 
 
-def effects(
-    base: Side, head: Side, budget: int = BUDGET, promised: Snapshot | None = None
-) -> Comparison:
+def effects(base: Side, head: Side, budget: int = BUDGET, promised: Snapshot | None = None) -> Comparison:
     """The effects on planned requests, plus requests that are no longer planned, or not yet.
 
     `promised` is the world of `base` `as_planned`, if the caller has it.

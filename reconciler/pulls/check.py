@@ -193,7 +193,7 @@ def _request(
         quota=_quota(head, after.accepted_spec),
     )
     if after.phase in HOLDING:
-        return _holding(request, after, head)
+        return holding(request, after, head)
     if after.phase is Phase.PENDING_APPROVAL:
         return _if_approved(request, after, head, found)
     if after.phase is Phase.QUEUED:
@@ -225,13 +225,14 @@ def _quota(side: Sight, spec: RequestSpec) -> int | None:
     return None if slice_ is None or slice_.quota is None else slice_.quota.gpus
 
 
-def _holding(request: RequestChange, status: GPRStatus, side: Sight) -> RequestChange:
+def holding(request: RequestChange, status: GPRStatus, side: Sight) -> RequestChange:
+    """With the times and the cost of its lease."""
     held = status.assignment
     pool = None if held is None else (held.cluster, held.pool)
     end = status.end_time or status.estimated_end_time
     start = status.start_time or status.estimated_start_time
     message = next((c.message for c in status.conditions if c.type == "ExtensionRefused"), None)
-    return _priced(replace(request, start=start, end=end, message=message), pool, side)
+    return priced(replace(request, start=start, end=end, message=message), pool, side)
 
 
 def _queued(request: RequestChange, status: GPRStatus, side: Sight, found: Comparison) -> RequestChange:
@@ -240,7 +241,7 @@ def _queued(request: RequestChange, status: GPRStatus, side: Sight, found: Compa
         placed = replace(request, start=instant(place.start), end=instant(place.end))
         if side.snapshot.pools[place.pool].observed:
             placed = replace(placed, reason="ClusterObserved", message="its cluster is only observed")
-        return _priced(placed, place.pool, side)
+        return priced(placed, place.pool, side)
     refusal = found.planned.refusals.get(request.key)
     if refusal is not None:
         fits = f"; would fit: {refusal.would_fit}" if refusal.would_fit else ""
@@ -279,10 +280,11 @@ def _if_approved(request: RequestChange, status: GPRStatus, side: Sight, found: 
     if best is None:
         return replace(waits, message="it fits no pool that it may use, even if approved")
     end = instant(starts[best] + asked.duration)
-    return _priced(replace(waits, start=instant(starts[best]), end=end), best, side)
+    return priced(replace(waits, start=instant(starts[best]), end=end), best, side)
 
 
-def _priced(request: RequestChange, key: PoolKey | None, side: Sight) -> RequestChange:
+def priced(request: RequestChange, key: PoolKey | None, side: Sight) -> RequestChange:
+    """With what it costs from its start to its end in that pool."""
     pool = None if key is None else side.wanted.pools.get(key)
     if pool is None or request.start is None or request.end is None:
         return replace(request, pool=key)

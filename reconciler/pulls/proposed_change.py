@@ -26,9 +26,10 @@ from reconciler.pulls.before_and_after import (
     with_files_of,
 )
 from reconciler.pulls.change_rights import changes_of, judged_for
-from reconciler.pulls.check import PullCheck, check_pull
+from reconciler.pulls.check import check_pull
 from reconciler.pulls.check_basis import stamps_of
 from reconciler.pulls.merged_tree import Merged
+from reconciler.pulls.proposed_effect import Proposed, proposed
 from reconciler.pulls.pull_documents import Touched
 from reconciler.pulls.queue_at_check import CommittedStatus
 from reconciler.store.git.git_objects import blob_oid
@@ -66,7 +67,7 @@ class StandingMain:
             self._promised = as_planned(self._base.snapshot)
         self._stamps = stamps_of(_merged(self._main, {}), committed)
 
-    def checked(self, changes: Changes, actor: Actor, authority: Authority) -> PullCheck:
+    def proposed(self, changes: Changes, actor: Actor, authority: Authority) -> Proposed:
         """The check as of `actor`, who is known. Faults of the store, and UserError `NoProject`."""
         merge = _merged(self._main, self._differing(changes))
         with collector_paused():
@@ -79,7 +80,7 @@ class StandingMain:
             edits = edited(contents, merge, base, head)
             sights = Sights(base, head, promised, self._stamps, edits)
             judged = judged_for(changes_of(sights, merge, {}), actor, authority)
-            return check_pull(sights, merge, judged, self.now)
+            return proposed(check_pull(sights, merge, judged, self.now), sights)
 
     def _sight(self, documents: Desired, moved: set[str]) -> Sight:
         return sight(documents, self._committed, moved, self.now, is_first=self._is_first)

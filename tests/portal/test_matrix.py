@@ -158,6 +158,7 @@ TABLE: Mapping[str, Path] = {
     "GET /live": Path(_known),
     "GET /queue": Path(_sees, OF_SLICE),
     "GET /plan": Path(_known),
+    "POST /whatif": Path(_sees, body={"changes": [{"do": "end", "gprId": "{id}"}]}),
     "GET /problems": Path(_admins),
     "GET /approvals": Path(_known),
     "POST /approvals": Path(

@@ -11,6 +11,7 @@ from reconciler.model.evidence import Actor, Voucher
 from reconciler.pulls.check import PullCheck, RequestChange
 from reconciler.pulls.check_repository import PullToCheck, checked
 from reconciler.pulls.proposed_change import StandingMain
+from reconciler.pulls.proposed_effect import Proposed
 from reconciler.pulls.queue_at_check import CommittedStatus
 from reconciler.settings import Settings
 from reconciler.store.document_cache import DocumentCache
@@ -81,8 +82,8 @@ class Pulls:
         asked = PullToCheck(tips["main"], head, tips.get("egs/status"), vouchers, by)
         return checked(store, asked, self.world.now)
 
-    def proposed(self, files: Mapping[str, str | None], *, by: str = BO.email) -> PullCheck:
-        """The check of the same change if it is not pushed."""
+    def proposed(self, files: Mapping[str, str | None], *, by: str = BO.email) -> Proposed:
+        """The answer for the same change if it is not pushed."""
         store = MemoryStore(self.world.remote)
         store.fetch(["*", "*/*"])
         reading = Committed(
@@ -95,8 +96,8 @@ class Pulls:
         actor = authority.actor(Voucher("signature", email=by), self.world.now) or Actor(by)
         main = StandingMain(store, reading.documents(), seen, self.world.now)
         changes = {path: None if text is None else text.encode() for path, text in files.items()}
-        main.checked({"slices/a/gprs/other.yaml": b"kind: GPR"}, actor, authority)  # leaves nothing behind
-        return main.checked(changes, actor, authority)
+        main.proposed({"slices/a/gprs/other.yaml": b"kind: GPR"}, actor, authority)  # leaves nothing behind
+        return main.proposed(changes, actor, authority)
 
 
 def only_request(check: PullCheck) -> RequestChange:

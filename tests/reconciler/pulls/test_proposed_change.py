@@ -35,16 +35,16 @@ def test_it_equals_the_check_of_a_pull_request_with_the_change(pulls: Pulls, cho
     files: dict[str, str | None] = {}
     for number in sorted(chosen):
         files |= CHANGES[number]
-    assert said(pulls.proposed(files)) == said(pulls.check(files, by=BO.email))
+    assert said(pulls.proposed(files).check) == said(pulls.check(files, by=BO.email))
 
 
 @pytest.mark.parametrize("number", range(len(CHANGES)))
 def test_each_change_alone(pulls: Pulls, number: int) -> None:
-    assert said(pulls.proposed(CHANGES[number])) == said(pulls.check(CHANGES[number], by=BO.email))
+    assert said(pulls.proposed(CHANGES[number]).check) == said(pulls.check(CHANGES[number], by=BO.email))
 
 
 @pytest.mark.parametrize("number", [0, 1, 3, 7])
 def test_what_main_changed_since_the_status_counts(number: int) -> None:
     late = Pulls.on(PILOT)
     late.world.commit(QUEUE)
-    assert said(late.proposed(CHANGES[number])) == said(late.check(CHANGES[number], by=BO.email))
+    assert said(late.proposed(CHANGES[number]).check) == said(late.check(CHANGES[number], by=BO.email))
