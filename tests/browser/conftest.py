@@ -52,6 +52,7 @@ class Visitor:
         self.open(f"/login?next={quote(path)}")
         self.page.fill("input[name=key]", KEYS[key])
         self.page.click("main button")
+        self.page.wait_for_load_state()  # scripts have run
         return self.page
 
     def _noted(self, message: ConsoleMessage) -> None:

@@ -75,7 +75,9 @@ def test_it_shows_gpus_at_work_with_their_past(system: System) -> None:
         busy = next(row for row in rows if row["pods"] == ["vision-train/detector"])
         past = asked("metrics/range", gpu=busy["uuid"], metrics="power_w", since="1h")["series"]
     system.close()
-    assert len({row["uuid"] for row in rows}) == len(rows) == 8 * 8 + 4 * 4 + 6 * 8 - 1, "one fell off the bus"
+    assert len({row["uuid"] for row in rows}) == len(rows) == 8 * 8 + 4 * 4 + 6 * 8 - 1, (
+        "one fell off the bus"
+    )
     assert busy["utilisationPercent"] > 5
     assert len(past) == 1
     assert len(past[0]["points"]) > 200
