@@ -12,6 +12,7 @@ async function show(text) {
   const answer = await fetch(`${prefix}/palette?q=${encodeURIComponent(text)}`, { headers: { "HX-Request": "true" } });
   if (number !== asked || !answer.ok) return;
   const found = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector(".hits");
+  found.id = "palette-list";
   dialog.querySelector(".hits").replaceWith(document.importNode(found, true));
   choose(0);
 }
@@ -42,6 +43,9 @@ function made() {
     } else if (event.key === "Enter") {
       event.preventDefault();
       found.querySelectorAll(".hits a")[chosen]?.click();
+    } else if (event.key === "Escape") {
+      event.preventDefault(); // a search field would only be emptied
+      found.close();
     }
   });
   return found;
