@@ -35,6 +35,7 @@ def environment() -> Environment:
         auto_reload=False,
     )
     made.filters.update(when=when, day=day, span=span, money=money, number=number, or_absent=or_absent)
+    made.filters.update(exact=exact_span)
     made.globals.update(counted=counted, fresh_key=fresh_key)
     return made
 

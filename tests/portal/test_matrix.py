@@ -117,6 +117,7 @@ class Path:
 WISH = {
     "sliceName": "{slice}", "numberOfGPUs": 8, "numberOfGPUNodes": 1, "gpuShape": "H100-80GB", "exitDuration": "1h",
 }  # fmt: skip
+WINDOW = {"clusterName": "east", "begin": "2099-12-01T06:00:00Z", "end": "2099-12-01T08:00:00Z"}
 TEMPLATE = {
     "name": "t{n}",
     "gpuShape": "H100-80GB",
@@ -166,6 +167,9 @@ TABLE: Mapping[str, Path] = {
     ),
     "GET /inventory": Path(_sees, OF_SLICE),
     "GET /inventory/list": Path(_known),
+    "POST /inventory/clear": Path(_admins, body={"clusterName": "east", "nodeName": "h100-1"}),
+    "POST /inventory/maintenance": Path(_admins, body=WINDOW),
+    "DELETE /inventory/maintenance": Path(_admins, body=WINDOW),
     "GET /workloads": Path(_sees, OF_SLICE),
     "GET /workloads/{id:path}": Path(_sees),
     "GET /workloads/{id:path}/pods": Path(_sees),
