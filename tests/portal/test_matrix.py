@@ -13,7 +13,7 @@ from typing import Any, Literal
 import httpx
 import pytest
 
-from portal.identity.sessions import LIFE, Session, issue
+from portal.identity.sessions import Session, issue
 from schemas.reading.yaml_text import dump
 from tests.support.portal import HEAD, KEYS, Site, api_key, template
 from tests.support.world import gpr, gpr_path, project, slice_
@@ -263,9 +263,9 @@ class World:
     def shown(self, role: str) -> dict[str, str]:
         """What somebody of that role shows."""
         if role == "group":
-            signer = self.site.portal.parts.logins.signer
-            session = Session("gus@example.com", "Gus", self.site.now + LIFE, groups=("team",))
-            return bearer(issue(signer, session))
+            logins = self.site.portal.parts.logins
+            ends = self.site.now + logins.session_life
+            return bearer(issue(logins.signer, Session("gus@example.com", "Gus", ends, groups=("team",))))
         return bearer(KEYS[ROLES[role]])
 
     def ask(self, route: str, path: Path, side: Side, headers: Mapping[str, str]) -> Want | int:

@@ -18,7 +18,7 @@ from portal.routes.inventory import ClusterChanged, NodeNamed, Window
 from portal.views import node_past, table_rows
 from portal.views.inventories import shown
 from portal.views.running_work import seen_by
-from portal.writes.replayed_answers import naming_of
+from portal.writes.replayed_answers import Naming, naming_of
 from reconciler.queries import tables
 from reconciler.queries.event_search import Filter
 from reconciler.workloads.gpu_rows import card
@@ -64,6 +64,10 @@ def cluster_page(
     return _cluster(visit, cluster, {"pool": pool, "state": state, "q": q, "first": first})
 
 
+_ALL: dict[str, Any] = {"pool": "", "state": "all", "q": "", "first": 0}
+"""No filter."""
+
+
 def _cluster(
     visit: Visit,
     cluster: str,
@@ -74,7 +78,7 @@ def _cluster(
     view, caller = visit.view, visit.caller
     if cluster not in table_rows.clusters_seen(view, caller):
         raise not_found("cluster", cluster)
-    chosen = {"pool": "", "state": "all", "q": "", "first": 0} | chosen
+    chosen = {**_ALL, **chosen}
     nodes = [row for row in table_rows.nodes(view, caller, cluster, chosen["pool"]) if _fits(row, chosen)]
     data = table_rows.described_cluster(view, caller, cluster)
     spec = view.wanted.clusters[cluster]
@@ -181,7 +185,7 @@ async def remove_window(visit: AdminVisiting, form: Sent, cluster: str) -> Respo
     return _went(visit, f"{CLUSTERS}/{cluster}", done.data)
 
 
-async def _named(visit: Visit, form: Form) -> inventory.Named:
+async def _named(visit: Visit, form: Form) -> Naming:
     return await naming_of(visit.caller, visit.parts, form.get("key", ""))
 
 
