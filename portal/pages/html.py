@@ -6,6 +6,7 @@ in local time for a reader who chose that.
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -34,8 +35,9 @@ def environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    made.filters.update(when=when, day=day, span=span, money=money, number=number, or_absent=or_absent)
-    made.filters.update(exact=exact_span)
+    made.filters.update(
+        when=when, timed=timed, day=day, span=span, money=money, number=number, or_absent=or_absent
+    )
     made.globals.update(counted=counted, fresh_key=fresh_key)
     return made
 
@@ -48,6 +50,20 @@ def when(at: datetime | str | None, absent: str = ABSENT) -> Markup:
     text = f"{found:%b} {found.day}, {found:%H:%M}"
     exact = format_instant(found)
     return Markup('<time datetime="{}" title="{}">{}</time>').format(exact, exact, text)
+
+
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?Z")
+
+
+def timed(sentence: str) -> Markup:
+    """A sentence in which each instant is a `<time>`, so that a reader gets it as they chose."""
+    said, at = Markup(""), 0
+    for found in _INSTANT.finditer(sentence):
+        text = found[0].replace(" ", "T")
+        exact = text if text.count(":") == 2 else f"{text[:-1]}:00Z"
+        said += escape(sentence[at : found.start()]) + when(exact)
+        at = found.end()
+    return said + escape(sentence[at:])
 
 
 def day(at: datetime | str | None) -> Markup:

@@ -82,7 +82,7 @@ def data_of(view: View, found: Found, now: datetime, redactor: Redactor) -> GprD
     """The request as it is at `now`."""
     spec, status = found.spec, found.status
     row = (queue_row(view, found.key, now) if _waits(status) else None) or _NO_ROW
-    pool, start = _pool(view, status, row), _start(status, row)
+    pool, start = pool_of(view, status, row), start_of(status, row)
     return GprData(
         gpr_id=id_of(view, found),
         name=found.key,
@@ -99,7 +99,7 @@ def data_of(view: View, found: Found, now: datetime, redactor: Redactor) -> GprD
         estimated_wait_time="" if start is None else spoken(max(timedelta(), start - now)),
         exit_duration=spoken(spec.duration),
         early_release=spec.early_release,
-        gpu_shape=_shape(spec, pool),
+        gpu_shape=shape_of(spec, pool),
         multi_node=spec.nodes > 1,
         dedicated_nodes=spec.sharing == "dedicated",
         enable_rdma=spec.network.rdma,
@@ -222,7 +222,8 @@ def _waits(status: GPRStatus | None) -> bool:
     return status is not None and status.phase in WAITING
 
 
-def _start(status: GPRStatus | None, row: Row) -> datetime | None:
+def start_of(status: GPRStatus | None, row: Row) -> datetime | None:
+    """When it started or will; `row` is its row of the queue, empty: it has none. None: unknown."""
     if status is None or status.phase in TERMINAL:
         return None if status is None else status.start_time
     planned = row.get("estimatedStartTime")
@@ -233,7 +234,7 @@ def _start(status: GPRStatus | None, row: Row) -> datetime | None:
     )
 
 
-def _pool(view: View, status: GPRStatus | None, row: Row) -> Pool | None:
+def pool_of(view: View, status: GPRStatus | None, row: Row) -> Pool | None:
     """Where it is, or is promised to be; None: unknown."""
     if status is None:
         return None
@@ -248,7 +249,8 @@ def _cluster(spec: RequestSpec, pool: Pool | None) -> str:
     return pool.key[0] if pool is not None else next(iter(spec.clusters), "")
 
 
-def _shape(spec: RequestSpec, pool: Pool | None) -> str:
+def shape_of(spec: RequestSpec, pool: Pool | None) -> str:
+    """The shape it asks for; if several would do, the one that it has or is promised."""
     if len(spec.gpu_shapes) == 1:
         return spec.gpu_shapes[0]
     return pool.gpu_shape if pool is not None else ", ".join(spec.gpu_shapes) or "any"
