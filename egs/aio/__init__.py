@@ -16,7 +16,8 @@ from egs.asking import choosing, fleet, following, keys, login, looking, request
 from egs.sessions import get_authenticated_session, get_global_session, update_global_session
 
 __all__ = [
-    "alerts", "approvals", "approve", "authenticate", "cancel_gpu_request", "create_api_key",
+    "alerts", "approvals", "approve", "authenticate", "cancel_gpu_request", "clear_node",
+    "create_api_key",
     "create_gpr_template", "create_gpr_template_binding", "create_owner_api_key", "create_workspace",
     "delete_api_key", "delete_gpr_template", "delete_gpr_template_binding", "delete_workspace",
     "detach_cluster_from_workspace", "diagnose", "events", "extend", "free_nodes",
@@ -24,7 +25,8 @@ __all__ = [
     "get_workspace", "get_workspace_kubeconfig", "get_workspace_policy", "gpu_request_status",
     "gpu_request_status_for_workspace", "gpu_values", "gpus", "insights", "inventory", "list_api_keys",
     "list_gpr_template_bindings", "list_gpr_templates", "list_workspace_policies", "list_workspaces",
-    "problems", "promises", "queue", "reject", "release_gpu", "request_gpu", "request_gpu_with_auto_cluster",
+    "plan_maintenance", "problems", "promises", "queue", "reject", "release_gpu", "remove_maintenance",
+    "request_gpu", "request_gpu_with_auto_cluster",
     "request_gpu_with_auto_gpu_selection", "request_gpu_with_auto_selection",
     "request_gpu_with_manual_selection", "restore_gpu_request", "resume_gpu_request", "schedule",
     "stop_gpu_request", "update_global_session", "update_gpr_template", "update_gpr_template_binding",
@@ -74,6 +76,9 @@ approve = coroutine(looking.approve)
 reject = coroutine(looking.reject)
 inventory = coroutine(fleet.inventory)
 workspace_inventory = coroutine(fleet.workspace_inventory)
+clear_node = coroutine(fleet.clear_node)
+plan_maintenance = coroutine(fleet.plan_maintenance)
+remove_maintenance = coroutine(fleet.remove_maintenance)
 create_workspace = coroutine(fleet.create_workspace)
 update_workspace = coroutine(fleet.update_workspace)
 detach_cluster_from_workspace = coroutine(fleet.detach_cluster_from_workspace)

@@ -6,8 +6,10 @@ Held by tests/egs/test_sdk_admin.py.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, TypedDict, Unpack
 
+from egs.asking.wishes import Span, instant_text, span_text
 from egs.calling import API, Ask, call
 from egs.data.fleet import (
     DeleteWorkspaceResponse,
@@ -65,6 +67,86 @@ def workspace_inventory(
     data = yield from call(authenticated_session, ask)
     rows = data.get("workspaceInventory") or ()
     return ListWorkspaceInventoryUsageResponse(of(InventoryUsage, row) for row in rows)
+
+
+def clear_node(
+    cluster_name: str, node_name: str, authenticated_session: AuthenticatedSession | None = None
+) -> Script[str]:
+    """Say that a node is repaired: earlier faults no longer count. Admins only; returns the cluster's name.
+
+    Example:
+        >>> egs.clear_node("east", "h100-1", auth)
+        'east'
+    """
+    body = {"clusterName": cluster_name, "nodeName": node_name}
+    data = yield from call(authenticated_session, Ask("POST", f"{API}/inventory/clear", body=body))
+    return Named(cluster_name, of(Change, data.get("change")))
+
+
+class WindowMore(TypedDict, total=False):
+    """Further keywords of maintenance windows."""
+
+    pools: Sequence[str]
+    nodes: Sequence[str]
+    every: Span | None
+    until: datetime | str | None
+    reason: str
+
+
+def plan_maintenance(
+    cluster_name: str,
+    begin: datetime | str,
+    end: datetime | str,
+    authenticated_session: AuthenticatedSession | None = None,
+    **more: Unpack[WindowMore],
+) -> Script[str]:
+    """Plan a time without nodes: of the whole cluster, unless `pools` or `nodes` name some. Admins only.
+
+    It cuts no running lease short; waiting requests are planned around it. Returns the cluster's name.
+
+    Example:
+        >>> egs.plan_maintenance("east", "2099-12-01T06:00:00Z", "2099-12-01T08:00:00Z", auth, reason="new switches")
+        'east'
+    """
+    return _window("POST", cluster_name, (begin, end), more, authenticated_session)
+
+
+def remove_maintenance(
+    cluster_name: str,
+    begin: datetime | str,
+    end: datetime | str,
+    authenticated_session: AuthenticatedSession | None = None,
+    **more: Unpack[WindowMore],
+) -> Script[str]:
+    """Remove the window that has exactly these fields. Admins only; returns the cluster's name.
+
+    Example:
+        >>> egs.remove_maintenance("east", "2099-12-01T06:00:00Z", "2099-12-01T08:00:00Z", auth, reason="new switches")
+        'east'
+    """
+    return _window("DELETE", cluster_name, (begin, end), more, authenticated_session)
+
+
+def _window(
+    method: str,
+    cluster: str,
+    span: tuple[datetime | str, datetime | str],
+    more: WindowMore,
+    given: AuthenticatedSession | None,
+) -> Script[str]:
+    every = more.get("every")
+    body: dict[str, Any] = {
+        "clusterName": cluster,
+        "begin": instant_text(span[0]),
+        "end": instant_text(span[1]),
+        "pools": list(more.get("pools", ())),
+        "nodes": list(more.get("nodes", ())),
+        "every": None if every is None else span_text(every),
+        "until": instant_text(more.get("until")),
+        "reason": more.get("reason", ""),
+    }
+    data = yield from call(given, Ask(method, f"{API}/inventory/maintenance", body=body))
+    return Named(cluster, of(Change, data.get("change")))
 
 
 def create_workspace(

@@ -28,10 +28,16 @@ class Place:
     icon: str
     has_below: bool = True
     """Whether pages below its path belong to it."""
+    others: tuple[str, ...] = ()
+    """Beginnings of other paths that belong to it."""
 
 
 PLACES = (Place("/requests", "GPU requests", "requests"),)
-ADMIN_PLACES: tuple[Place, ...] = ()
+ADMIN_PLACES: tuple[Place, ...] = (
+    Place("/admin", "Overview", "promises", has_below=False),
+    Place("/admin/approvals", "Approvals", "approvals"),
+    Place("/admin/clusters", "Clusters", "clusters", others=("/admin/nodes/",)),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +64,8 @@ class Frame:
     def is_at(self, place: Place) -> bool:
         """Whether the page is there or below."""
         is_below = place.path != "/" and self.path.startswith(f"{place.path}/")
-        return self.path == place.path or (place.has_below and is_below)
+        is_other = self.path.startswith(place.others)
+        return self.path == place.path or (place.has_below and is_below) or is_other
 
 
 def bare_frame(request: Request) -> Frame:

@@ -35,9 +35,8 @@ def environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    made.filters.update(
-        when=when, timed=timed, day=day, span=span, money=money, number=number, or_absent=or_absent
-    )
+    made.filters.update(when=when, day=day, span=span, money=money, number=number, or_absent=or_absent)
+    made.filters.update(exact=exact_span, timed=timed)
     made.globals.update(counted=counted, fresh_key=fresh_key)
     return made
 

@@ -14,12 +14,13 @@ from fastapi import Depends, Request
 from fastapi.responses import RedirectResponse
 from starlette.responses import Response
 
-from portal.http.context import Parts, caller_of, parts_of, view_of
+from portal.http.context import Changed, Parts, caller_of, parts_of, view_of
 from portal.identity.callers import Caller
 from portal.identity.redaction import Redactor
 from portal.identity.rights import check_admin
 from portal.pages.frame import WORKSPACE, Frame, frame_of
 from portal.pages.html import asset, environment, link
+from portal.pages.landed_change import landed_of, query_of
 from portal.pages.static_files import CSP
 from portal.views.view import View
 
@@ -63,7 +64,8 @@ class Visit:
     def page(self, template: str, status: HTTPStatus = HTTPStatus.OK, **data: Any) -> Response:
         """The page; only its main part if a script of ours asks."""
         frame = self.frame
-        answer = rendered(self.request, frame, template, status, {"now": self.now, **data})
+        shared = {"now": self.now, "landed": landed_of(self.request.query_params)}
+        answer = rendered(self.request, frame, template, status, {**shared, **data})
         if "workspace" in self.request.query_params:
             answer.set_cookie(WORKSPACE, frame.workspace, max_age=31_536_000, path="/", samesite="lax")
         return answer
@@ -74,6 +76,10 @@ class Visit:
     def go(self, path: str, **query: Any) -> Response:
         """After a change: the browser opens that page with a GET, so that reloading changes nothing."""
         return RedirectResponse(self.link(path, **query), HTTPStatus.SEE_OTHER)
+
+    def landed(self, path: str, change: Changed, **query: Any) -> Response:
+        """The same, and that page says where the change is: `ui.landed(landed)`."""
+        return self.go(path, **query, **query_of(change))
 
 
 def rendered(

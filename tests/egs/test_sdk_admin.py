@@ -83,6 +83,23 @@ def test_nodes(face, ada):
     ]
 
 
+def test_a_time_without_nodes_and_a_repaired_one(face, ada, site):
+    """G4: the cluster's document has them, and nothing else in it changes."""
+    before, times = site.main("clusters/east.yaml"), ("2099-12-01T06:00:00Z", "2099-12-01T08:00:00Z")
+    assert face("plan_maintenance", "east", *times, ada, pools=["h100"], every="7d").change.way == "pushed"
+    assert "every: 7d0h0m" in site.main("clusters/east.yaml")
+    with pytest.raises(exceptions.ResourceNotFound):
+        face("plan_maintenance", "nowhere", *times, ada)
+    with pytest.raises(exceptions.BadParameters):
+        face("plan_maintenance", "east", *times, ada, nodes=["nothing"])
+    assert face("remove_maintenance", "east", *times, ada, pools=["h100"], every="7d") == "east"
+    assert site.main("clusters/east.yaml") == before
+    assert face("clear_node", "east", "h100-1", ada) == "east"
+    assert "node: h100-1" in site.main("clusters/east.yaml")
+    with pytest.raises(exceptions.ResourceNotFound):
+        face("clear_node", "east", "nothing", ada)
+
+
 def test_a_key_from_its_making_to_its_end(face, ada, url):
     key = face("create_api_key", "ci", "Editor", "2026-12-31", "bo@example.com", "nightly", "vision", ada)
     auth = face("authenticate", url, key)

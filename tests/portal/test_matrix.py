@@ -13,7 +13,7 @@ from typing import Any, Literal
 import httpx
 import pytest
 
-from portal.identity.sessions import LIFE, Session, issue
+from portal.identity.sessions import Session, issue
 from schemas.reading.yaml_text import dump
 from tests.support.portal import HEAD, KEYS, Site, api_key, template
 from tests.support.world import gpr, gpr_path, project, slice_
@@ -117,6 +117,7 @@ class Path:
 WISH = {
     "sliceName": "{slice}", "numberOfGPUs": 8, "numberOfGPUNodes": 1, "gpuShape": "H100-80GB", "exitDuration": "1h",
 }  # fmt: skip
+WINDOW = {"clusterName": "east", "begin": "2099-12-01T06:00:00Z", "end": "2099-12-01T08:00:00Z"}
 TEMPLATE = {
     "name": "t{n}",
     "gpuShape": "H100-80GB",
@@ -141,6 +142,7 @@ TABLE: Mapping[str, Path] = {
     "POST /hooks/push": Path(_gone, is_open=True),
     "POST /auth": Path(_open, body={}, is_open=True, done="senseless"),
     "GET /auth": Path(_known),
+    "POST /auth/ticket": Path(_known),
     "GET /auth/config": Path(_open, is_open=True),
     "GET /auth/login": Path(_gone, is_open=True),
     "GET /auth/callback": Path(_gone, is_open=True),
@@ -166,6 +168,9 @@ TABLE: Mapping[str, Path] = {
     ),
     "GET /inventory": Path(_sees, OF_SLICE),
     "GET /inventory/list": Path(_known),
+    "POST /inventory/clear": Path(_admins, body={"clusterName": "east", "nodeName": "h100-1"}),
+    "POST /inventory/maintenance": Path(_admins, body=WINDOW),
+    "DELETE /inventory/maintenance": Path(_admins, body=WINDOW),
     "GET /workloads": Path(_sees, OF_SLICE),
     "GET /workloads/{id:path}": Path(_sees),
     "GET /workloads/{id:path}/pods": Path(_sees),
@@ -259,9 +264,9 @@ class World:
     def shown(self, role: str) -> dict[str, str]:
         """What somebody of that role shows."""
         if role == "group":
-            signer = self.site.portal.parts.logins.signer
-            session = Session("gus@example.com", "Gus", self.site.now + LIFE, groups=("team",))
-            return bearer(issue(signer, session))
+            logins = self.site.portal.parts.logins
+            ends = self.site.now + logins.session_life
+            return bearer(issue(logins.signer, Session("gus@example.com", "Gus", ends, groups=("team",))))
         return bearer(KEYS[ROLES[role]])
 
     def ask(self, route: str, path: Path, side: Side, headers: Mapping[str, str]) -> Want | int:

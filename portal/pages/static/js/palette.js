@@ -12,18 +12,20 @@ async function show(text) {
   const answer = await fetch(`${prefix}/palette?q=${encodeURIComponent(text)}`, { headers: { "HX-Request": "true" } });
   if (number !== asked || !answer.ok) return;
   const found = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector(".hits");
-  found.id = "palette-list";
-  dialog.querySelector(".hits").replaceWith(document.importNode(found, true));
+  const list = dialog.querySelector(".hits");
+  const hits = [...found.querySelectorAll("a")].map((hit) => document.importNode(hit, true));
+  for (const hit of hits) hit.setAttribute("role", "option");
+  list.replaceChildren(...(hits.length ? hits : [found.textContent.trim()]));
   choose(0);
 }
 
 function choose(number) {
   const hits = [...dialog.querySelectorAll(".hits a")];
   chosen = hits.length ? (number + hits.length) % hits.length : -1;
-  hits.forEach((hit, at) => hit.parentElement.setAttribute("aria-selected", String(at === chosen)));
+  hits.forEach((hit, at) => hit.setAttribute("aria-selected", String(at === chosen)));
   const input = dialog.querySelector("input");
   if (chosen >= 0) {
-    input.setAttribute("aria-activedescendant", hits[chosen].parentElement.id);
+    input.setAttribute("aria-activedescendant", hits[chosen].id);
     hits[chosen].scrollIntoView({ block: "nearest" });
   } else input.removeAttribute("aria-activedescendant");
 }

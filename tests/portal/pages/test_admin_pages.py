@@ -1,0 +1,120 @@
+"""What admins see, and that nobody else does (H8, E5, G1-G4, A11, A12, H4, H14)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import unescape
+
+import pytest
+
+from tests.support.admin_site import BAD, SERIAL, busy
+from tests.support.portal import Site
+
+PAGES = (
+    "/admin",
+    "/admin/approvals",
+    "/admin/approvals/vision/big",
+    "/admin/clusters",
+    "/admin/clusters/east",
+    f"/admin/nodes/east/{BAD}",
+)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    made = busy(tmp_path_factory.mktemp("site"))
+    yield made
+    made.close()
+
+
+def page(site: Site, path: str, who: str = "ada-owner") -> str:
+    """The page's text; its white space is one space."""
+    answer = site.client(who).get(path, headers={"Accept": "text/html"})
+    assert answer.status_code == 200, answer.text
+    return re.sub(r"\s+", " ", unescape(answer.text))
+
+
+def words(html: str) -> str:
+    """Without tags."""
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", html.partition('id="main"')[2]))
+
+
+@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("who", ["bo-owner", "olga-owner", "ada-viewer"])
+def test_nobody_else_sees_it(site: Site, path: str, who: str) -> None:
+    """B10: 403 as a page, whoever they are, without a name of the fleet."""
+    answer = site.client(who).get(path, headers={"Accept": "text/html"})
+    assert answer.status_code == 403
+    assert "text/html" in answer.headers["Content-Type"]
+    assert "Only admins" in answer.text
+    assert "nlp/" not in answer.text
+
+
+def test_the_way_there_is_shown_to_admins_alone(site: Site) -> None:
+    assert 'href="/admin"' in page(site, "/requests")
+    assert "/admin" not in page(site, "/requests", "bo-editor")
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_every_page_is_whole(site: Site, path: str) -> None:
+    """A heading, its own entry marked, and no inline style or script."""
+    html = page(site, path)
+    assert html.count("<h1") == 1
+    assert html.count('aria-current="page"') == 1
+    assert "style=" not in html
+    assert "<script>" not in html
+
+
+def test_the_overview_tells_what_is_held_and_used(site: Site) -> None:
+    """H8: allocation against use by pool, promises, and what needs an admin."""
+    text = words(page(site, "/admin"))
+    assert "24 of 64 GPUs" in text
+    assert "2 of 2 promised starts" in text
+    assert "1 node out of service" in text
+    assert "1 request needs an approval" in text
+    assert "1 document has a problem" in text
+    east = re.search(r"east/h100 H100-80GB 48 50 % (\d+) %", text)
+    assert east is not None, text
+    assert 0 < int(east.group(1)) < 100
+    assert "west/h100 H100-80GB 16 0 % — — " in text  # what nobody holds has no use, and not 0
+
+
+def test_an_approval_shows_the_rule_and_the_figures(site: Site) -> None:
+    """E5: what is asked for, which rule it breaks, and by how much."""
+    text = words(page(site, "/admin/approvals"))
+    assert "vision/big QuotaExceeded an admin must approve: it asks for 40 GPUs" in text
+    text = words(page(site, "/admin/approvals/vision/big"))
+    assert "Nodes 5 GPUs per node 1" in text
+    assert "it holds more than its workspace may without approval" in text
+    assert "Holds 16 GPUs on 2 nodes" in text
+
+
+def test_what_needs_no_word_gets_no_form(site: Site) -> None:
+    html = page(site, "/admin/approvals/nlp/tune")
+    assert "Nothing to decide" in html
+    assert "<textarea" not in html
+
+
+def test_a_cluster_shows_its_nodes_and_their_calendar(site: Site) -> None:
+    """G1, G3: who has each node until when, who gets it next, and which are in trouble."""
+    text = words(page(site, "/admin/clusters/east"))
+    assert "h100-1 h100 Ready nlp/tune Nov 21, 11:07" in text
+    assert f"{BAD} h100 Unhealthy Xid79 GPU 3 has Xid79" in text
+    found = words(page(site, "/admin/clusters/east?state=trouble"))
+    assert "1 node " in found
+    assert "h100-1 h100" not in found
+    assert "No node matches" in page(site, "/admin/clusters/east?q=nothing")
+    assert site.client().get("/admin/clusters/none", headers={"Accept": "text/html"}).status_code == 404
+
+
+def test_a_node_shows_verdicts_cards_and_checks(site: Site) -> None:
+    """A11, A12, G2, H14: the agent's word by GPU and serial number, and the card's history."""
+    text = words(page(site, f"/admin/nodes/east/{BAD}"))
+    assert f"Xid79 to do: reset {SERIAL}" in text
+    assert text.count("Xid48 Nov 21, 08:20") == 1
+    assert "Nothing is planned on it" in text
+    text = words(page(site, "/admin/nodes/east/h100-2"))
+    assert "Held by vision/train until" in text
+    assert "Before: NcclLatency passed" in text
+    assert site.client().get("/admin/nodes/east/none", headers={"Accept": "text/html"}).status_code == 404
