@@ -39,7 +39,7 @@ class Site:
     """One cluster: its nodes and its kubelets."""
 
     def __init__(self, plane: Plane, nodes: tuple[str, ...]) -> None:
-        self.plane, self.api, self.kubelets = plane, plane.api, Kubelets(plane.api)
+        self.plane, self.api, self.kubelets = plane, plane.api, Kubelets(plane)
         self.places = discover(plane.api).mutating_policies
         for node in nodes:
             self.api.create("/api/v1/nodes", gpu_node(node))
@@ -53,7 +53,7 @@ class Site:
 
     def settle(self, now: datetime) -> None:
         """Everything that happens by itself until `now` has happened."""
-        self.kubelets.settle(now, lambda: caught_up(self.api, self.drivers))
+        self.kubelets.settle(now, lambda: caught_up(self.plane, self.drivers))
 
     def submit(self, namespace: str, name: str, gpus: int, replicas: int = 1) -> None:
         """A person of a slice starts a workload; where the server places pods they need not say a word of nodes."""

@@ -23,9 +23,11 @@ from typing import TypeVar
 
 import pytest
 
-from reconciler.clusters.kubernetes.api.api_client import Api, Json, Rate, Rejected
+from reconciler.clusters.kubernetes.api.api_client import Api, Json, Rate
 from reconciler.clusters.kubernetes.api.connection import from_text
 from tests.support import profile
+from tests.support.emptied import Emptied, wipe_by_requests
+from tests.support.etcd import Etcd, Listings, store_in
 from tests.support.in_memory import memory_folder
 
 T = TypeVar("T")
@@ -36,7 +38,6 @@ WHY_NEW = f"needs a control plane of 1.36 or newer: set {NEW} to tests/support/c
 ON_OLD, ON_NEW = pytest.mark.xdist_group("plane"), pytest.mark.xdist_group("new_plane")
 """Marks of parameters that need one; `tests/conftest.py` marks the tests whose fixtures say it."""
 FAST = Rate(qps=2000, burst=4000)
-KEPT = {"default", "kube-system", "kube-public", "kube-node-lease"}
 UP_S = 90
 AGGREGATED = "/apis/rbac.authorization.k8s.io/v1/clusterroles/admin"
 """Its rules are put together by a controller, a moment after the start."""
@@ -45,85 +46,27 @@ AGGREGATED = "/apis/rbac.authorization.k8s.io/v1/clusterroles/admin"
 class Plane:
     """One running control plane."""
 
-    def __init__(self, kubeconfig: Path) -> None:
+    def __init__(self, kubeconfig: Path, store: Etcd | None = None) -> None:
+        """At rest and empty. Without its store a wipe takes longer."""
         self.kubeconfig = kubeconfig
         self.api = self.connect()
+        self._emptied = Emptied(self.api, store) if store else None
+        self._listings = Listings(self.api, store)
 
     def connect(self, rate: Rate = FAST) -> Api:
         """Another client of it, as its admin."""
         return from_text("east", self.kubeconfig.read_text(), None, rate)
 
+    def items(self, path: str) -> list[Json]:
+        """A whole collection, to be read only; it costs little while nothing changes."""
+        return self._listings.items(path)
+
     def wipe(self) -> None:
         """Back to what it was when it started: no node, no namespace, no object of a test."""
-        api = self.api
-        for path in EVERYWHERE:
-            with contextlib.suppress(Rejected):  # an old server has no policies
-                for item in list(api.items(path)):
-                    api.delete(f"{path}/{item['metadata']['name']}")
-        for kind in NAMESPACED:
-            self._wipe_kind(kind)
-        for item in list(api.items("/api/v1/namespaces")):
-            self._wipe_namespace(item["metadata"]["name"])
-        for path in ("clusterroles", "clusterrolebindings"):
-            base = f"/apis/rbac.authorization.k8s.io/v1/{path}"
-            for item in list(api.items(base, labelSelector="app.kubernetes.io/managed-by=egs")):
-                api.delete(f"{base}/{item['metadata']['name']}")
-
-    def _wipe_kind(self, kind: str) -> None:
-        """One listing for all namespaces: most of them have no object of most kinds."""
-        group, _, plural = kind.rpartition("/")
-        with contextlib.suppress(Rejected):  # an old server does not know every group
-            found = {item["metadata"]["namespace"] for item in self.api.items(kind)}
-            for name in found if kind in WORK else found - KEPT:
-                self.api.delete(f"{group}/namespaces/{name}/{plural}", grace_s=0)
-
-    def _wipe_namespace(self, name: str) -> None:
-        if name in KEPT:
-            return
-        with contextlib.suppress(Rejected):
-            self.api.delete(f"/api/v1/namespaces/{name}")
-            found = self.api.find(f"/api/v1/namespaces/{name}")
-            if found is not None:
-                found["spec"]["finalizers"] = []
-                self.api.replace(f"/api/v1/namespaces/{name}/finalize", found)
-
-
-_ADMISSION = "/apis/admissionregistration.k8s.io/v1"
-EVERYWHERE = [
-    f"{_ADMISSION}/mutatingwebhookconfigurations",
-    f"{_ADMISSION}/validatingwebhookconfigurations",
-    f"{_ADMISSION}/mutatingadmissionpolicybindings",
-    f"{_ADMISSION}/mutatingadmissionpolicies",
-    f"{_ADMISSION}/validatingadmissionpolicybindings",
-    f"{_ADMISSION}/validatingadmissionpolicies",
-    "/api/v1/nodes",
-    "/apis/storage.k8s.io/v1/storageclasses",
-    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-]
-"""Collections outside of namespaces, what judges others first."""
-NAMESPACED = [
-    "/apis/events.k8s.io/v1/events",
-    "/apis/apps/v1/deployments",
-    "/apis/apps/v1/statefulsets",
-    "/apis/apps/v1/replicasets",
-    "/apis/apps/v1/daemonsets",
-    "/apis/batch/v1/jobs",
-    "/api/v1/pods",
-    "/api/v1/persistentvolumeclaims",
-    "/api/v1/configmaps",
-    "/api/v1/secrets",
-    "/api/v1/serviceaccounts",
-    "/api/v1/resourcequotas",
-    "/apis/policy/v1beta1/poddisruptionbudgets",
-    "/apis/policy/v1/poddisruptionbudgets",
-    "/apis/networking.k8s.io/v1/networkpolicies",
-    "/apis/rbac.authorization.k8s.io/v1/roles",
-    "/apis/rbac.authorization.k8s.io/v1/rolebindings",
-    "/apis/coordination.k8s.io/v1/leases",
-]
-"""Collections of namespaces, those that make others first."""
-WORK = NAMESPACED[:7]
-"""Those that a test may fill in a namespace that stays."""
+        if self._emptied:
+            self._emptied.wipe()
+        else:
+            wipe_by_requests(self.api)
 
 
 @contextlib.contextmanager
@@ -152,10 +95,11 @@ def control_plane(variable: str = "EGS_TEST_KUBE", why: str = WHY) -> Iterator[P
                     **os.environ,
                 },  # memory is cheaper than a quarter of the API server's time
             )
-            plane = Plane(Path(done.stdout.strip().splitlines()[-1]))
-            eventually(lambda: plane.api.find("/api/v1/namespaces/default"), "the namespace default")
-            eventually(lambda: (plane.api.find(AGGREGATED) or {}).get("rules"), "its controllers at work")
-            yield plane
+            kubeconfig = Path(done.stdout.strip().splitlines()[-1])
+            api = Plane(kubeconfig).api
+            eventually(lambda: api.find("/api/v1/namespaces/default"), "the namespace default")
+            eventually(lambda: (api.find(AGGREGATED) or {}).get("rules"), "its controllers at work")
+            yield Plane(kubeconfig, store_in(Path(folder)))
         finally:
             subprocess.run([script, "wipe", folder], check=False, timeout=UP_S)
 

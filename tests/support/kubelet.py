@@ -11,8 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
-from reconciler.clusters.kubernetes.api.api_client import Api, Json, Rejected
+from reconciler.clusters.kubernetes.api.api_client import Json, Rejected
 from reconciler.clusters.kubernetes.nodes.node_inventory import gpus_of
+from tests.support.kube import Plane
 
 PATIENCE_S = 30.0
 
@@ -20,8 +21,8 @@ PATIENCE_S = 30.0
 class Kubelets:
     """All nodes of one cluster."""
 
-    def __init__(self, api: Api) -> None:
-        self._api = api
+    def __init__(self, plane: Plane) -> None:
+        self._plane, self._api = plane, plane.api
         self._silent: dict[str, datetime] = {}
         self._hung: list[tuple[str, datetime, datetime]] = []
 
@@ -45,15 +46,15 @@ class Kubelets:
 
     def step(self, now: datetime) -> bool:
         """One look at everything; True when something moved, or is going to."""
-        nodes = {n["metadata"]["name"]: n for n in self._api.items("/api/v1/nodes")}
-        pods = list(self._api.items("/api/v1/pods"))
+        nodes = {n["metadata"]["name"]: n for n in self._plane.items("/api/v1/nodes")}
+        pods = self._plane.items("/api/v1/pods")
         moved = [self._breathe(node, now) for node in nodes.values()]
         moved += [self._run(pod, now) for pod in pods]
         return any(moved) or bool(self._due(nodes, pods)) or self._missing(pods) or self._leaving()
 
     def _leaving(self) -> bool:
         """A namespace that is being cleaned up, and that nobody but its controller holds."""
-        spaces = self._api.items("/api/v1/namespaces")
+        spaces = self._plane.items("/api/v1/namespaces")
         return any(
             s["metadata"].get("deletionTimestamp") and not s["metadata"].get("finalizers") for s in spaces
         )
@@ -112,12 +113,12 @@ class Kubelets:
     def _missing(self, pods: list[Json]) -> bool:
         """A workload whose controller is going to make another pod, or one that will go with its workload."""
         owners = Counter(o["uid"] for p in pods for o in p["metadata"].get("ownerReferences") or ())
-        sets = list(self._api.items("/apis/apps/v1/statefulsets"))
+        sets = self._plane.items("/apis/apps/v1/statefulsets")
         return any(owners[s["metadata"]["uid"]] != s["spec"]["replicas"] for s in sets)
 
     def _unrest(self, now: datetime) -> str:
-        nodes = {n["metadata"]["name"]: n for n in self._api.items("/api/v1/nodes")}
-        pods = list(self._api.items("/api/v1/pods"))
+        nodes = {n["metadata"]["name"]: n for n in self._plane.items("/api/v1/nodes")}
+        pods = self._plane.items("/api/v1/pods")
         return f"due {self._due(nodes, pods)}, missing {self._missing(pods)}"
 
 

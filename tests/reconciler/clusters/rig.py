@@ -120,7 +120,7 @@ class KubernetesRig:
     """A real control plane; its kubelets move when the suite's time does."""
 
     def __init__(self, plane: Plane) -> None:
-        self._plane, self._kubelets = plane, Kubelets(plane.api)
+        self._plane, self._kubelets = plane, Kubelets(plane)
         self._now = datetime.min.replace(tzinfo=UTC)
         self._cuts: list[tuple[datetime, datetime, bool]] = []
         self._opened: list[KubernetesCluster] = []
@@ -171,7 +171,7 @@ class KubernetesRig:
         self._kubelets.settle(now, self._caught_up)
 
     def _caught_up(self) -> bool:
-        return caught_up(self._plane.api, self._opened)
+        return caught_up(self._plane, self._opened)
 
     def _intercept(self, api: Api) -> None:
         """Calls fail in the suite's time: before they are sent, or after the server acted."""
@@ -205,10 +205,10 @@ class Settled:
         return settled
 
 
-def caught_up(api: Api, drivers: Iterable[KubernetesCluster]) -> bool:
+def caught_up(plane: Plane, drivers: Iterable[KubernetesCluster]) -> bool:
     """Every driver has seen what there is; a watch is always a moment behind."""
     for path, attribute in (("/api/v1/nodes", "_nodes"), ("/api/v1/pods", "_pods")):
-        there = {key_of(item): int(item["metadata"]["resourceVersion"]) for item in api.items(path)}
+        there = {key_of(item): int(item["metadata"]["resourceVersion"]) for item in plane.items(path)}
         for driver in drivers:
             if driver._parts is not None and getattr(driver, attribute)._versions != there:
                 return False

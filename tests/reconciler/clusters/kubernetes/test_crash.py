@@ -124,7 +124,7 @@ class Story:
         self.over = OVER
         self.status: tuple[object, ...] = ()
         self.notes = Counter[str]()
-        self.kubelets = Kubelets(plane.api)
+        self.kubelets = Kubelets(plane)
         self.driver: KubernetesCluster | None = None
         self.acts: list[tuple[datetime, Callable[[], object]]] = [
             (at(5), lambda: self.report(False)),
@@ -179,7 +179,7 @@ class Story:
 
     def seen(self) -> bool:
         """The driver knows what there is."""
-        return self.driver is None or caught_up(self.plane.api, [self.driver])
+        return self.driver is None or caught_up(self.plane, [self.driver])
 
     def look(self) -> None:
         """One request for one node holds one, or for a moment its spare as well."""

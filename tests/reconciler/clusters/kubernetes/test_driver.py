@@ -40,7 +40,7 @@ class Place:
     """Three GPU nodes, drivers opened on them, and time."""
 
     def __init__(self, kube):
-        self.kube, self.api, self.kubelets = kube, kube.api, Kubelets(kube.api)
+        self.kube, self.api, self.kubelets = kube, kube.api, Kubelets(kube)
         self.opened: list[KubernetesCluster] = []
         for name in ("a", "b", "c"):
             self.api.create("/api/v1/nodes", gpu_node(name))
@@ -50,7 +50,7 @@ class Place:
         return self.opened[-1]
 
     def settle(self, now: datetime = NOW) -> None:
-        self.kubelets.settle(now, lambda: caught_up(self.api, self.opened))
+        self.kubelets.settle(now, lambda: caught_up(self.kube, self.opened))
 
     def submit(self, name: str, gpus: int, namespace: str = "vision", **where: object) -> None:
         body = stateful(name, namespace, gpus, **where)
