@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import nullcontext
 
 import pytest
 
 from tests.support import profile
 from tests.support.budget import Budget
+from tests.support.compiled import share_compiled
 from tests.support.in_memory import memory_folder
 from tests.support.kube import NEW, ON_NEW, ON_OLD, WHY_NEW, Plane, control_plane
 from tests.support.short_way import goes_short, short_way
@@ -28,6 +29,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     The files of tests are in memory where there is room.
     """
+    share_compiled()
     folder = memory_folder()
     if folder is not None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(folder))
@@ -35,10 +37,16 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Budget())
 
 
-def pytest_collection_finish() -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
     """Ten thousand collected tests live to the end: the garbage collector need not visit them again and again."""
-    gc.collect()
-    gc.freeze()
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
