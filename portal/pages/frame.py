@@ -32,7 +32,11 @@ class Place:
     """Beginnings of other paths that belong to it."""
 
 
-PLACES = (Place("/requests", "GPU requests", "requests"),)
+PLACES = (
+    Place("/requests", "GPU requests", "requests"),
+    Place("/workspaces", "Workspaces", "workspaces"),
+    Place("/workloads", "AI workloads", "workloads"),
+)
 ADMIN_PLACES: tuple[Place, ...] = (
     Place("/admin", "Overview", "promises", has_below=False),
     Place("/admin/approvals", "Approvals", "approvals"),

@@ -14,9 +14,11 @@ from pydantic import Field
 from portal.http.context import Changed, Whole, Wire, example, optional
 from portal.identity.callers import Caller
 from portal.views.view import View
+from reconciler.accounts.monthly_limits import full_account
 from reconciler.model.statuses import live
 from reconciler.queries.costs import cost_so_far
 from schemas.documents.slice import SliceSpec
+from schemas.rules.limits import hour_bounds
 from schemas.status.gpr_status import HOLDING, WAITING, GPRStatus
 from schemas.status.usage import MonthUsage
 
@@ -182,6 +184,16 @@ class WorkspaceQuota(Wire):
     gpu_hours_per_month: int | None
 
 
+class MonthBound(Wire):
+    """A bound on the GPU-hours of a calendar month (UTC), and how much of it is taken."""
+
+    is_limit: bool = Field(description="true: no approval lifts it; false: beyond it an admin must approve.")
+    cluster: str = Field(description='Only in this cluster; "": in all.')
+    gpu_shape: str = Field(description='Only on this shape; "": on all.')
+    gpu_hours: float
+    taken: float = Field(description="By leases that began this month, and by requests that were let in.")
+
+
 class Workspace(Wire):
     """A workspace as it is in force."""
 
@@ -207,6 +219,10 @@ class Workspace(Wire):
                 "gpuHoursPerMonth": 10000,
             },
             "use": {"waiting": 1, "holding": 1, "gpusHeld": 16, "nodesHeld": 2},
+            "monthBounds": [
+                {"isLimit": False, "cluster": "", "gpuShape": "", "gpuHours": 5000, "taken": 96.0},
+                {"isLimit": True, "cluster": "", "gpuShape": "", "gpuHours": 10000, "taken": 96.0},
+            ],
             "cost": {
                 "currency": "USD",
                 "gpuHours": 96.0,
@@ -230,6 +246,7 @@ class Workspace(Wire):
     quota: WorkspaceQuota | None = Field(description="null: only the limits apply.")
     limits: WorkspaceLimits
     use: Use
+    month_bounds: tuple[MonthBound, ...] = Field(description="What is left this month; empty: no bound.")
     cost: WorkspaceCost
     weight: float = Field(description="Share relative to other workspaces at the same priority.")
     paused: bool = Field(description="Whether changes made to it in clusters are left alone.")
@@ -315,6 +332,7 @@ def workspace_of(view: View, name: str) -> Workspace:
             gpus_held=standing.gpus,
             nodes_held=standing.nodes,
         ),
+        month_bounds=_month_bounds(view, name),
         cost=_cost(view, name, standing),
         weight=spec.weight,
         paused=spec.paused,
@@ -331,6 +349,23 @@ def _quota(spec: SliceSpec) -> WorkspaceQuota | None:
 def _limits(spec: SliceSpec) -> WorkspaceLimits:
     limits = spec.limits.model_dump(mode="json", by_alias=True, exclude={"where"})
     return WorkspaceLimits.model_validate(limits)
+
+
+def _month_bounds(view: View, name: str) -> tuple[MonthBound, ...]:
+    """What a request filed now would face."""
+    if not hour_bounds(view.wanted.slices[name]):
+        return ()
+    account = full_account(name, view.facts, view.wanted)
+    return tuple(
+        MonthBound(
+            is_limit=bound.is_hard,
+            cluster=bound.cluster or "",
+            gpu_shape=bound.gpu_shape or "",
+            gpu_hours=bound.gpu_hours,
+            taken=round(bound.gpu_hours - account.left(bound), 4),
+        )
+        for bound in account.bounds
+    )
 
 
 def _cost(view: View, name: str, standing: RequestTotals) -> WorkspaceCost:
