@@ -10,7 +10,7 @@ QUICK := tests/agent tests/fuzz tests/schemas tests/scheduler $(addprefix tests/
   tests/reconciler/*.py $(addprefix tests/reconciler/,accounts acting approvals deciding documents gpr_objects health \
   lifecycle model planning pulls status timekeeping)
 
-.PHONY: demo test quick check bench schemas
+.PHONY: demo test quick check bench schemas screenshots
 
 demo: .venv/ready ## the whole system on this machine (ONCE=1: the story in simulated time)
 	$(BIN)/egs demo $(if $(ONCE),--once)
@@ -35,6 +35,9 @@ schemas: .venv/ready ## write schemas/json, deploy/crds, the chart's files and t
 	$(BIN)/python -m schemas.export.crds
 	$(BIN)/python -m reconciler.deploying.generate
 	$(BIN)/python docs/generate.py
+
+screenshots: .venv/ready ## every page of the demo in light, dark and on a phone, into screenshots/ (needs chromium)
+	$(BIN)/python docs/screenshots.py screenshots
 
 .venv/bench: .venv/ready
 	PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-version-check -e '.[bench]'
