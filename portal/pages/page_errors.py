@@ -8,9 +8,10 @@ from fastapi import Request
 from fastapi.responses import RedirectResponse
 from starlette.responses import Response
 
+from portal.http.context import parts_of
 from portal.http.errors import ApiError
 from portal.http.headers import REQUEST_ORIGIN
-from portal.pages.frame import bare_frame
+from portal.pages.frame import Frame, bare_frame, frame_of
 from portal.pages.html import link
 from portal.pages.visit import rendered
 
@@ -33,7 +34,21 @@ def error_page(request: Request, error: ApiError) -> Response:
         return RedirectResponse(link(frame.prefix, "/login", {"next": here}), HTTPStatus.SEE_OTHER)
     origin = REQUEST_ORIGIN.get()
     told = {"error": error, "id": "" if origin is None else origin.id}
-    answer = rendered(request, bare_frame(request), "error.html", error.status, told)
+    answer = rendered(
+        request, _frame(request), "error.html", error.status, {"now": parts_of(request).now(), **told}
+    )
     for name, value in (error.headers or {}).items():
         answer.headers[name] = value
     return answer
+
+
+def _frame(request: Request) -> Frame:
+    """With the way to other pages, for a caller who is known."""
+    parts = parts_of(request)
+    try:
+        view = parts.reads.view()
+        if parts.logins.is_known(request, view):
+            return frame_of(request, parts, view, parts.logins.recognise(request, view))
+    except ApiError:
+        pass  # nothing was read yet, or the form came from elsewhere
+    return bare_frame(request)
