@@ -12,6 +12,7 @@ from portal.http.app import create_app
 from portal.http.context import Parts
 from portal.identity.logins import Logins
 from portal.settings import PortalSettings
+from portal.views.past.past_views import PastViews
 from portal.views.reader import Reader
 from portal.writes.writer import GroupWriter
 from reconciler.clock import Clock, monotonic_s
@@ -76,6 +77,7 @@ def portal(
         store,
         settings,
         sources or sources_of(base, store, settings.metrics_files),
+        PastViews(store, base, monotonic),
     )
     prefix = urlsplit(settings.public_url).path.rstrip("/")
     return Portal(create_app(parts, prefix), parts, reader, writer, store)

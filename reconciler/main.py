@@ -33,6 +33,7 @@ from reconciler.processes.process_options import (
     Elect,
     ElectKubeconfig,
     Fleet,
+    HistoryDays,
     HookSecrets,
     Kubeconfigs,
     Listen,
@@ -47,7 +48,7 @@ from reconciler.processes.process_options import (
 )
 from reconciler.processes.repositories import Tending, apart, named
 from reconciler.processes.webhooks import secrets_of
-from reconciler.settings import Settings
+from reconciler.settings import DEFAULTS, Settings
 from reconciler.store.git.remote_address import is_remote
 from reconciler.telling.trial import app as trials
 from reconciler.trust.adopted_main import Adoption, listed
@@ -72,6 +73,7 @@ HOSTED_BUDGET = 2
 """Non-urgent pushes per minute to a forge; a local disk needs no limit."""
 LOG = "%(asctime)s %(levelname)s {}%(name)s %(message)s"
 """The log format. With several repositories it has the thread, which is named after the repository."""
+HISTORY_DAYS = DEFAULTS.history.days
 MOST_CYCLES = 20
 """Most cycles of one `once`; each follows only if the previous one left something to do at once."""
 
@@ -87,6 +89,7 @@ class Given:
     poll: int = 30
     budget: int | None = None
     routes: Path | None = None
+    history_days: int = HISTORY_DAYS
 
     def of(self, repo: str, name: str = DEFAULT_PROJECT) -> Settings:
         """Settings for that repository; `name` is the default project."""
@@ -111,6 +114,7 @@ class Given:
             trust=trust,
             forge=forge_of(self.forge, repo, trust.level),
             routes=self.routes,
+            history=timedelta(days=self.history_days),
         )
 
 
@@ -159,10 +163,12 @@ def run(  # noqa: PLR0913 - one per option
     kubeconfigs: Kubeconfigs = None,
     namespace: Namespace = SYSTEM_NAMESPACE,
     routes: Routes = None,
+    history_days: HistoryDays = HISTORY_DAYS,
 ) -> None:
     """Plan and act until SIGTERM or Ctrl-C, for one repository or several."""
     election = candidate(elect, elect_kubeconfig)
     given = Given(state, trust, forge, project, kubeconfigs, namespace, poll, pushes_per_minute, routes)
+    given = replace(given, history_days=history_days)
     clock = SystemClock()
     metrics = Metrics(clock)
     tending = Tending(_each(repo, given), clock, metrics, None if election is None else election.leads)

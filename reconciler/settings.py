@@ -57,6 +57,15 @@ class Settings:
     status_branch: str = "egs/status"
     """The branch that only this controller writes."""
 
+    history_branch: str = "egs/history"
+    """Beginning of the branches that keep old states of the status branch."""
+
+    history: timedelta = timedelta(days=90)
+    """How long states of the status branch are kept after its own history is left behind; 0: not at all."""
+
+    history_bytes: int = 64_000_000
+    """Contents of files, before compression, that a week's states may add; a busier fleet keeps fewer states."""
+
     poll: timedelta = timedelta(seconds=30)
     """Longest pause between two polls of the repository; scheduled actions come earlier."""
 

@@ -18,6 +18,7 @@ from portal.http.error_keys import KEYS
 from portal.identity.callers import Caller
 from portal.identity.logins import Logins
 from portal.settings import PortalSettings
+from portal.views.past.past_views import PastViews
 from portal.views.view import View
 from portal.writes.write_request import Landed, Writer
 from reconciler.queries.running.sight import Sources
@@ -174,6 +175,8 @@ class Parts:
     settings: PortalSettings
     sources: Sources
     """Pods, values of GPUs and devices, beside the repository."""
+    past: PastViews
+    """Reads past states."""
     costly: Costly = field(default_factory=Costly)
     """Answers questions that need a plan."""
 

@@ -56,6 +56,7 @@ _BY_STATUS: Mapping[int, Mapping[str, str]] = {
         "WorkspaceInUse": "vision/train is not over yet; release or cancel it first",
         "WorkspaceNotReady": "the namespaces of workspace vision do not exist yet; try again in a minute",
     },
+    410: {"StateGone": "no state of 2026-05-01T08:00:00Z is kept; the oldest is of 2026-08-24T08:50:12Z"},
     413: {"TooLarge": "a body has at most 1048576 bytes"},
     422: {
         "BadParameters": "clusters: there is no cluster west; choose from east, north",

@@ -41,6 +41,11 @@ def not_found(what: str, name: str, key: str = "NotFound") -> ApiError:
     return ApiError(HTTPStatus.NOT_FOUND, key, f"there is no {what} {name}, or you may not see it")
 
 
+def gone(message: str) -> ApiError:
+    """410: a past state that is not kept."""
+    return ApiError(HTTPStatus.GONE, "StateGone", message)
+
+
 def conflict(message: str, key: str = "Conflict", data: Mapping[str, Any] | None = None) -> ApiError:
     """409: it exists already, is in another state, or changed meanwhile."""
     return ApiError(HTTPStatus.CONFLICT, key, message, data)

@@ -34,7 +34,7 @@ READING = frozenset({"GET", "HEAD", "OPTIONS"})
 _QUESTIONS = ("/gpr/waittime", "/whatif")
 """Asked by POST, but change nothing."""
 _COSTLY = frozenset({"/api/v1/gpr/why", "/api/v1/plan", "/api/v1/whatif"})
-"""Reads that compute a plan or return a whole one."""
+"""Reads that compute a plan or return a whole one; every read of a past state costs as much."""
 _COST = 10
 """Number of reads that each of them counts as."""
 _KEYS_OF_ONE = 2
@@ -106,7 +106,8 @@ class Logins:
         caller = self.recognise(request, view)
         path = request.url.path
         reads = request.method in READING or path.endswith(_QUESTIONS)
-        (self._reads if reads else self._writes).take(caller, self._now(), _COST if path in _COSTLY else 1)
+        is_costly = path in _COSTLY or bool(request.query_params.get("at"))
+        (self._reads if reads else self._writes).take(caller, self._now(), _COST if is_costly else 1)
         return caller
 
     def is_known(self, request: Request, view: View) -> bool:

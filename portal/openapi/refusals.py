@@ -32,14 +32,15 @@ _MEANINGS: dict[int, str] = {
     404: "It does not exist, or the caller may not see it.",
     408: "The body did not arrive in time.",
     409: "It exists already, is in another state, or was changed meanwhile.",
+    410: "That past state is not kept.",
     413: "The body is too large.",
     422: "The request is not valid here; the message says what would be.",
     429: "Too many requests.",
     503: "The repository or the cluster does not answer, or was not read yet.",
 }
 _USUAL = {
-    400: "BadRequest", 403: "Forbidden", 404: "NotFound", 408: "BodyTooSlow", 409: "Conflict", 413: "TooLarge",
-    422: "BadParameters",
+    400: "BadRequest", 403: "Forbidden", 404: "NotFound", 408: "BodyTooSlow", 409: "Conflict", 410: "StateGone",
+    413: "TooLarge", 422: "BadParameters",
 }  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from portal.http.errors import bad_parameters
 from portal.http.etags import of_each, tag_without
 from portal.http.names import checked_name, listed
 from portal.http.paging import Portioned, portion
+from portal.http.past import Then
 from portal.identity.callers import Caller
 from portal.identity.redaction import Redactor
 from portal.identity.rights import check_member, seen_slice
@@ -176,18 +177,18 @@ async def restore_gpr(
     return ok(GprChanged(gpr_id=id_of(view, found) or found.key, change=changed(landed)))
 
 
-@router.get("", responses=refusals(404), summary="Status of a request.")
-async def get_gpr(gpr_id: GprId, view: Looking, caller: Asking, parts: Of) -> Envelope[GprData]:
+@router.get("", responses=refusals(404, 410, 422), summary="Status of a request.")
+async def get_gpr(gpr_id: GprId, view: Then, caller: Asking, parts: Of) -> Envelope[GprData]:
     """Its terms, phase and reason, promise and how it moved, nodes and cost."""
     found = gpr_changes.seen(view, caller, gpr_id)
-    data = data_of(view, found, parts.now(), Redactor(caller, view))
+    data = data_of(view, found, view.clock(parts.now()), Redactor(caller, view))
     tag_without(etags.REQUEST, data)
     return ok(data)
 
 
-@router.get("/list", responses=refusals(404, 422), summary="Requests of a workspace, or of all.")
+@router.get("/list", responses=refusals(404, 410, 422), summary="Requests of a workspace, or of all.")
 async def list_gprs(
-    view: Looking,
+    view: Then,
     caller: Asking,
     parts: Of,
     portioned: Portioned,
@@ -203,7 +204,7 @@ async def list_gprs(
         raise bad_parameters(f"phase: there is no phase {phase}; phases are {listed([FILED, *Phase])}")
     keys = [key for key in _keys_in(view, slice_name) if _is_wanted(view, caller, key, phase)]
     chosen, more = portion(keys, portioned, lambda key: key)
-    redactor, now = Redactor(caller, view), parts.now()
+    redactor, now = Redactor(caller, view), view.clock(parts.now())
     items = [data_of(view, gpr_changes.seen(view, caller, key), now, redactor) for key in chosen]
     page = Page[GprData](items=items, next=more)
     tag_without(of_each(etags.REQUEST), page)

@@ -8,9 +8,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Response
 from pydantic import ConfigDict, Field
 
-from portal.http.context import Asking, Envelope, Looking, Of, Page, Wire, ok
+from portal.http.context import Asking, Envelope, Of, Page, Wire, ok
 from portal.http.etags import QUEUE_ROW, STANDS, of_each, tag_without
 from portal.http.paging import Portioned, portion
+from portal.http.past import Then
 from portal.identity.callers import Caller
 from portal.identity.rights import seen_slice
 from portal.openapi.refusals import refusals
@@ -55,9 +56,9 @@ class PlanData(Wire):
     refused: list[dict[str, Any]] = Field(description="Requests without a start, and what would be allowed.")
 
 
-@router.get("/queue", responses=refusals(404, 422), summary="Waiting requests, in order.")
+@router.get("/queue", responses=refusals(404, 410, 422), summary="Waiting requests, in order.")
 async def get_queue(
-    view: Looking,
+    view: Then,
     caller: Asking,
     parts: Of,
     portioned: Portioned,
@@ -70,7 +71,7 @@ async def get_queue(
     if slice_name:
         seen_slice(view, caller, slice_name)
     keys, more = portion(queue(view, caller, slice_name, cluster), portioned, lambda key: key)
-    rows = (queue_row(view, key, parts.now()) for key in keys)
+    rows = (queue_row(view, key, view.clock(parts.now())) for key in keys)
     page = Page[QueueRow](items=[QueueRow.model_validate(row) for row in rows], next=more)
     tag_without(of_each(QUEUE_ROW), page)
     return ok(page)
@@ -79,12 +80,12 @@ async def get_queue(
 @router.get(
     "/plan",
     response_model=Envelope[PlanData],
-    responses=refusals(),
+    responses=refusals(410, 422),
     summary="Which request starts when and where.",
 )
-async def get_plan(view: Looking, caller: Asking, parts: Of) -> Response:
+async def get_plan(view: Then, caller: Asking, parts: Of) -> Response:
     """As `egs plan -o json`, without other workspaces' requests."""
-    return await parts.costly.answer(_plan_told, view, caller, parts.now())
+    return await parts.costly.answer(_plan_told, view, caller, view.clock(parts.now()))
 
 
 def _plan_told(view: View, caller: Caller, now: datetime) -> Response:

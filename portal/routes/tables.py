@@ -16,6 +16,7 @@ from fastapi import APIRouter, Query
 from portal.http.context import Asking, Envelope, Looking, Of, Page, ok
 from portal.http.errors import not_found
 from portal.http.paging import Portioned, portion
+from portal.http.past import Then
 from portal.openapi.refusals import refusals
 from portal.views import table_rows
 from schemas.status.gpr_status import Phase
@@ -31,10 +32,10 @@ Pool = Annotated[str, Query(max_length=63, description="Only this pool.")]
 Name = Annotated[str, Query(max_length=200, description="Its name, as listed.")]
 
 
-def _shown(example: Row) -> dict[int | str, dict[str, Any]]:
+def _shown(example: Row, *more: int) -> dict[int | str, dict[str, Any]]:
     """`responses` of a path, with an example of a success."""
     envelope = {"statusCode": 200, "status": "OK", "message": "Success", "data": example}
-    return {**refusals(404, 422), 200: {"content": {"application/json": {"example": envelope}}}}
+    return {**refusals(404, *more, 422), 200: {"content": {"application/json": {"example": envelope}}}}
 
 
 def _page(rows: Sequence[Row], wanted: Portioned, key: Callable[[Row], str]) -> Rows:
@@ -70,13 +71,13 @@ _EXAMPLES: dict[str, Row] = {
 }
 
 
-def _list_of(kind: str) -> dict[int | str, dict[str, Any]]:
-    return _shown({"items": [_EXAMPLES[kind]], "next": None})
+def _list_of(kind: str, *more: int) -> dict[int | str, dict[str, Any]]:
+    return _shown({"items": [_EXAMPLES[kind]], "next": None}, *more)
 
 
-@router.get("/gprs", summary="egs get gprs", responses=_list_of("gpr"))
+@router.get("/gprs", summary="egs get gprs", responses=_list_of("gpr", 410))
 def gprs(
-    view: Looking,
+    view: Then,
     caller: Asking,
     of: Of,
     wanted: Portioned,
@@ -86,13 +87,13 @@ def gprs(
     """Requests in every phase."""
     if slice_name:
         _slice_seen(view, caller, slice_name)
-    return _page(table_rows.gprs(view, caller, slice_name, phase, of.now()), wanted, _full)
+    return _page(table_rows.gprs(view, caller, slice_name, phase, view.clock(of.now())), wanted, _full)
 
 
-@router.get("/slices", summary="egs get slices", responses=_list_of("slice"))
-def slices(view: Looking, caller: Asking, of: Of, wanted: Portioned) -> Rows:
+@router.get("/slices", summary="egs get slices", responses=_list_of("slice", 410))
+def slices(view: Then, caller: Asking, of: Of, wanted: Portioned) -> Rows:
     """Slices, with what they wait for, hold and have used."""
-    return _page(table_rows.slices(view, caller, of.now()), wanted, _name)
+    return _page(table_rows.slices(view, caller, view.clock(of.now())), wanted, _name)
 
 
 @router.get("/requests", summary="egs get requests", responses=_list_of("request"))
@@ -102,23 +103,23 @@ def requests(view: Looking, caller: Asking, of: Of, wanted: Portioned) -> Rows:
     return _page(table_rows.requests(view, caller, of.store), wanted, _name)
 
 
-@router.get("/clusters", summary="egs get clusters", responses=_list_of("cluster"))
-def clusters(view: Looking, caller: Asking, wanted: Portioned) -> Rows:
+@router.get("/clusters", summary="egs get clusters", responses=_list_of("cluster", 410))
+def clusters(view: Then, caller: Asking, wanted: Portioned) -> Rows:
     """Clusters and their pools."""
     return _page(table_rows.clusters(view, caller), wanted, _name)
 
 
-@router.get("/nodes", summary="egs get nodes", responses=_list_of("node"))
-def nodes(view: Looking, caller: Asking, wanted: Portioned, cluster: Cluster = "", pool: Pool = "") -> Rows:
+@router.get("/nodes", summary="egs get nodes", responses=_list_of("node", 410))
+def nodes(view: Then, caller: Asking, wanted: Portioned, cluster: Cluster = "", pool: Pool = "") -> Rows:
     """Nodes, with state, lease and schedule."""
     if cluster and cluster not in table_rows.clusters_seen(view, caller):
         raise not_found("cluster", cluster)
     return _page(table_rows.nodes(view, caller, cluster, pool), wanted, _node)
 
 
-@router.get("/capacity", summary="egs get capacity", responses=_list_of("capacity"))
+@router.get("/capacity", summary="egs get capacity", responses=_list_of("capacity", 410))
 def capacity(
-    view: Looking,
+    view: Then,
     caller: Asking,
     wanted: Portioned,
     shape: Annotated[str, Query(max_length=63, description="Only this GPU shape.")] = "",
@@ -132,14 +133,14 @@ def capacity(
     return _page(found, wanted, lambda row: f"{row['gpuShape']}/{row['begin']}")
 
 
-@router.get("/gpr", summary="egs describe gpr", responses=_shown(_EXAMPLES["gpr"]))
-def gpr(view: Looking, caller: Asking, of: Of, name: Name) -> Envelope[Row]:
+@router.get("/gpr", summary="egs describe gpr", responses=_shown(_EXAMPLES["gpr"], 410))
+def gpr(view: Then, caller: Asking, of: Of, name: Name) -> Envelope[Row]:
     """Everything about one request, named slice/name."""
-    return ok(table_rows.described_gpr(view, caller, name, of.now()))
+    return ok(table_rows.described_gpr(view, caller, name, view.clock(of.now())))
 
 
-@router.get("/slice", summary="egs describe slice", responses=_shown(_EXAMPLES["slice"]))
-def slice_(view: Looking, caller: Asking, name: Name) -> Envelope[Row]:
+@router.get("/slice", summary="egs describe slice", responses=_shown(_EXAMPLES["slice"], 410))
+def slice_(view: Then, caller: Asking, name: Name) -> Envelope[Row]:
     """Everything about one slice."""
     _slice_seen(view, caller, name)
     return ok(table_rows.described_slice(view, caller, name))
@@ -151,16 +152,16 @@ def request(view: Looking, caller: Asking, of: Of, name: Name) -> Envelope[Row]:
     return ok(table_rows.described_request(view, caller, of.store, name))
 
 
-@router.get("/cluster", summary="egs describe cluster", responses=_shown(_EXAMPLES["cluster"]))
-def cluster_(view: Looking, caller: Asking, name: Name) -> Envelope[Row]:
+@router.get("/cluster", summary="egs describe cluster", responses=_shown(_EXAMPLES["cluster"], 410))
+def cluster_(view: Then, caller: Asking, name: Name) -> Envelope[Row]:
     """Everything about one cluster."""
     if name not in table_rows.clusters_seen(view, caller):
         raise not_found("cluster", name)
     return ok(table_rows.described_cluster(view, caller, name))
 
 
-@router.get("/node", summary="egs describe node", responses=_shown(_EXAMPLES["node"]))
-def node(view: Looking, caller: Asking, name: Name) -> Envelope[Row]:
+@router.get("/node", summary="egs describe node", responses=_shown(_EXAMPLES["node"], 410))
+def node(view: Then, caller: Asking, name: Name) -> Envelope[Row]:
     """Everything about one node, named cluster/node."""
     return ok(table_rows.described_node(view, caller, name))
 

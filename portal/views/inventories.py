@@ -159,7 +159,7 @@ def may_use(slice_: SliceSpec, pool: Pool) -> bool:
 
 def pools_for(view: View, caller: Caller) -> Iterator[Pool]:
     """Pools that the caller's workspaces may use; all pools for a caller who sees every workspace."""
-    own = [spec for name, spec in view.wanted.slices.items() if caller.may_see(name)]
+    own = [spec for name, spec in view.rights.wanted.slices.items() if caller.may_see(name)]
     for pool in view.wanted.pools.values():
         if caller.sees is None or any(may_use(spec, pool) for spec in own):
             yield pool

@@ -61,7 +61,8 @@ def clusters_seen(view: View, caller: Caller) -> frozenset[str]:
     """Clusters of the caller's slices; all clusters for a caller who sees every slice."""
     if caller.sees is None:
         return frozenset(view.wanted.clusters)
-    spans = (spec.clusters for name, spec in view.wanted.slices.items() if caller.may_see(name))
+    slices = view.rights.wanted.slices
+    spans = (spec.clusters for name, spec in slices.items() if caller.may_see(name))
     return frozenset(name for span in spans for name in span) & frozenset(view.wanted.clusters)
 
 

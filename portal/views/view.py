@@ -29,6 +29,16 @@ Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
+class Past:
+    """What distinguishes a past view."""
+
+    present: View
+    """The newest view: its rights count, never those of then."""
+    at: datetime
+    """The instant that was asked for."""
+
+
+@dataclass(frozen=True)
 class View:
     """One state of the repository. Costly results are computed when first needed, then kept.
 
@@ -51,8 +61,19 @@ class View:
     """The events on the status branch."""
     documents: Desired | None = field(default=None, compare=False, repr=False)
     """The documents of main as they were read, for `portal.views.what_if` alone; None: this view cannot be asked."""
+    past: Past | None = field(default=None, compare=False, repr=False)
+    """None: it is the newest one."""
     _worked_out: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
     _of_plan: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def rights(self) -> View:
+        """The view whose people, slices and keys say what a caller may see."""
+        return self if self.past is None else self.past.present
+
+    def clock(self, now: datetime) -> datetime:
+        """The time up to which it is shown: now, or then."""
+        return now if self.past is None else self.past.at
 
     def once(self, make: Callable[[View], Made]) -> Made:
         """The result of `make` for this view, computed at the first call; `make` is a module-level function.

@@ -36,6 +36,16 @@ Budget = Annotated[
         help="Non-urgent pushes per minute; 0: no limit. Default: 2 for a URL, no limit for a path.",
     ),
 ]
+HistoryDays = Annotated[
+    int,
+    typer.Option(
+        "--history-days",
+        min=0,
+        max=700,
+        envvar="EGS_HISTORY_DAYS",
+        help="Days for which old states of the status branch are kept, in egs/history/*; 0: not at all.",
+    ),
+]
 Listen = Annotated[
     str, option("--listen", "EGS_LISTEN", "HOST:PORT for webhooks, metrics and probes; none by default.")
 ]

@@ -18,6 +18,8 @@ from reconciler.model.facts import Facts
 from reconciler.model.statuses import changed
 from reconciler.settings import Settings
 from reconciler.status.event_files import EventFile, Identity, age, appended, identity
+from reconciler.status.history import History
+from reconciler.status.kept_states import Bounds
 from reconciler.status.parse import UNREADABLE, events_from
 from reconciler.status.render import (
     EVENTS_KEPT,
@@ -73,8 +75,17 @@ class StatusBranch:
         self._oids: dict[str, str] = {}  # blobs of records, by path
         self._branch = settings.status_branch
         budget = WriterSettings(pushes_per_minute=settings.pushes_per_minute)
+        bounds = Bounds(settings.history, settings.history_bytes)
+        history = History(store, settings.history_branch, AUTHOR, bounds, believes)
         self._writer = BranchWriter(
-            store, self._branch, writer, AUTHOR, budget, believes=believes, remembers=remembers
+            store,
+            self._branch,
+            writer,
+            AUTHOR,
+            budget,
+            believes=believes,
+            remembers=remembers,
+            keeps=history.keep,
         )
         self._belief = self._writer.belief
         self._trees = Trees(store, self._branch, self._belief, self._remembered)

@@ -25,7 +25,7 @@ from reconciler.store.git.git_names import branch_name
 from reconciler.store.push_attempts import Attempt, Work, blocked, foreign
 from reconciler.store.store_port import REGULAR_MODE, Draft, Outcome, Person, Store
 from reconciler.store.trailers import Epoch, Stamp, is_writer, message, parse_stamp
-from reconciler.store.write_decision import WriterSettings
+from reconciler.store.write_decision import KEEP_AGAIN, Keeps, WriterSettings
 from schemas.errors import Fault
 
 log = logging.getLogger(__name__)
@@ -101,10 +101,12 @@ class BranchWriter:
         *,
         believes: Believes | None = None,
         remembers: bool = False,
+        keeps: Keeps | None = None,
     ) -> None:
         """`believes` recognises our own commits, of any process; None: all are believed.
 
-        `remembers`: a deleted or reset branch is restored as this process, or the mirror, knows it.
+        `remembers`: a deleted or reset branch is restored as this process, or the mirror, knows it. `keeps`: called
+        before a history is left behind.
         """
         if not is_writer(writer):
             raise ValueError(f"{writer!r} cannot be used in a trailer; use letters, digits and ._:@/+-")
@@ -115,6 +117,7 @@ class BranchWriter:
         self._writer = writer
         self._author = author
         self._settings = settings or WriterSettings()
+        self._keeps = keeps
         self._leading = False
         self._by: Stamp | None = None
         self._alarms: list[str] = []
@@ -265,10 +268,8 @@ class BranchWriter:
         written = self._write(work, now, reroot=False)
         if written.landed and not self._warned:
             self._warned = True
-            log.warning(
-                "history kept branch=%s; the server forbids rewriting it, its admin should allow that",
-                self._branch,
-            )
+            text = "history kept branch=%s; the server forbids rewriting it, its admin should allow that"
+            log.warning(text, self._branch)
         return written
 
     def _may_reroot(self, now: datetime) -> bool:
@@ -276,7 +277,18 @@ class BranchWriter:
             return False
         if self._linear_until is not None and now < self._linear_until:
             return False
-        return write_decision.reroot_due(self._epoch, now, self._settings)
+        is_due = write_decision.reroot_due(self._epoch, now, self._settings)
+        return is_due and (
+            self._keeps is None or self._has_kept(self._keeps(self._tip, now), self._epoch, now)
+        )
+
+    def _has_kept(self, pushes: int | None, epoch: Epoch, now: datetime) -> bool:
+        """True if the history is kept elsewhere, or grew too long to wait for that."""
+        self._pushes.extend([now] * (pushes or 0))
+        if pushes is None and not write_decision.reroot_due(epoch, now, self._settings.doubled()):
+            self._linear_until = now + KEEP_AGAIN
+            return False
+        return True
 
     def _write(self, work: Work, now: datetime, *, reroot: bool) -> Written:
         written = self._push(self._attempt(work, now, self._term, reroot=reroot), now)

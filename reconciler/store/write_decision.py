@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from reconciler.store.git.git_objects import blob_oid
 from reconciler.store.trailers import Epoch
 
 _MINUTE = timedelta(minutes=1)
+KEEP_AGAIN = timedelta(minutes=10)
+"""After a history could not be kept."""
+Keeps = Callable[[str, datetime], int | None]
+"""Keeps what is worth keeping of the history that ends in a commit; the number of pushes, None: try again later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +26,15 @@ class WriterSettings:
     reroot_after: timedelta = timedelta(days=1)
     reroot_commits: int = 1000  # what a reader walks at most, and a forge shows without much paging
     reroot_bytes: int = 32_000_000  # bytes of contents written; keeps the branch small when files are large
+
+    def doubled(self) -> WriterSettings:
+        """With a history of twice the length, at most."""
+        return replace(
+            self,
+            reroot_after=2 * self.reroot_after,
+            reroot_commits=2 * self.reroot_commits,
+            reroot_bytes=2 * self.reroot_bytes,
+        )
 
 
 def changed(

@@ -1,0 +1,1 @@
+"""Past states as views, and what differs between two states."""
