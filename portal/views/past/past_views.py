@@ -80,7 +80,9 @@ class PastViews:
         except WrongUse as error:
             if is_commit(text):
                 return None
-            raise bad_parameters(f"{error}; or a commit of the status branch, 7 characters at least") from error
+            raise bad_parameters(
+                f"{error}; or a commit of the status branch, 7 characters at least"
+            ) from error
 
     def _read(self, state: PastState, present: View) -> View:
         try:
