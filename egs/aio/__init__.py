@@ -16,7 +16,7 @@ from egs.asking import choosing, fleet, following, keys, login, looking, request
 from egs.sessions import get_authenticated_session, get_global_session, update_global_session
 
 __all__ = [
-    "alerts", "approvals", "approve", "authenticate", "cancel_gpu_request", "clear_node",
+    "alerts", "approvals", "approve", "authenticate", "blame", "cancel_gpu_request", "clear_node",
     "create_api_key",
     "create_gpr_template", "create_gpr_template_binding", "create_owner_api_key", "create_workspace",
     "delete_api_key", "delete_gpr_template", "delete_gpr_template_binding", "delete_workspace",
@@ -59,6 +59,7 @@ why = coroutine(looking.why)
 events = coroutine(looking.events)
 insights = coroutine(looking.insights)
 promises = coroutine(looking.promises)
+blame = coroutine(looking.blame)
 workloads = coroutine(looking.workloads)
 workload = coroutine(running.workload)
 workload_pods = coroutine(running.workload_pods)

@@ -132,6 +132,23 @@ def promises(months: int = 12, authenticated_session: AuthenticatedSession | Non
     return _report(f"{API}/promises", {"months": months}, authenticated_session)
 
 
+def blame(
+    request_id: str | None = None,
+    field: str | None = None,
+    path: str | None = None,
+    limit: int = 10,
+    authenticated_session: AuthenticatedSession | None = None,
+) -> Script[Answered]:
+    """Which commits set a request, a document (`path`) or one field (`spec.priority`, `status.phase`): as `egs blame`.
+
+    Example:
+        >>> egs.blame(request_id, "spec.nodes", authenticated_session=auth)["main"][0]["email"]
+        'bo@example.com'
+    """
+    wanted = {"gprId": request_id, "path": path, "field": field, "limit": limit}
+    return _report(f"{API}/blame", wanted, authenticated_session)
+
+
 def workloads(
     workspace_name: str | None = None, authenticated_session: AuthenticatedSession | None = None
 ) -> Script[Items[Workload]]:

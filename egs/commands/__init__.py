@@ -21,6 +21,7 @@ def register(app: typer.Typer) -> None:
         keys,
         lists,
         pages,
+        past,
         questions,
         requests,
         slices,
@@ -29,6 +30,7 @@ def register(app: typer.Typer) -> None:
     from egs.commands.running import diagnose, top
 
     for part in (
+        past,
         questions,
         lists,
         watch,

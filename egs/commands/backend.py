@@ -111,6 +111,9 @@ class Backend(Protocol):
     def insights(self, days: int) -> Row:
         """The data of `egs insights`."""
 
+    def blame(self, thing: str, field: str | None, limit: int) -> Row:
+        """The data of `egs blame`."""
+
     def promises(self, months: int) -> Row:
         """The data of `egs promises`."""
 

@@ -69,6 +69,10 @@ class Server:
     def insights(self, days: int) -> Row:
         return _row(asking.get("insights", {"days": days}))
 
+    def blame(self, thing: str, field: str | None, limit: int) -> Row:
+        what = {"path": thing} if thing.endswith(".yaml") else {"gprId": named(thing)}
+        return _row(asking.get("blame", {**what, "field": field, "limit": limit}))
+
     def promises(self, months: int) -> Row:
         return _row(asking.get("promises", {"months": months}))
 

@@ -32,7 +32,7 @@ Row = dict[str, Any]
 def gprs(view: View, caller: Caller, slice_: str, phase: Phase | None, now: datetime) -> list[Row]:
     """Requests that the caller may see; an empty `slice_` means all slices."""
     rows = tables.gprs(view.state, slice_ or None, None if phase is None else str(phase), now)
-    return [_veiled(Redactor(caller, view), row) for row in rows if caller.may_see(row["slice"])]
+    return [veiled(Redactor(caller, view), row) for row in rows if caller.may_see(row["slice"])]
 
 
 def slices(view: View, caller: Caller, now: datetime) -> list[Row]:
@@ -46,7 +46,7 @@ def requests(view: View, caller: Caller, store: Store) -> list[Row]:
     """
     redactor = Redactor(caller, view)
     rows = workspace_requests.rows_at(store, view.main, view.state)
-    return [_veiled(redactor, row) for row in rows if _is_asked_for_by(view, caller, row)]
+    return [veiled(redactor, row) for row in rows if _is_asked_for_by(view, caller, row)]
 
 
 def _is_asked_for_by(view: View, caller: Caller, row: Row) -> bool:
@@ -76,7 +76,7 @@ def nodes(view: View, caller: Caller, cluster: str, pool: str) -> list[Row]:
     rows = view.once(_all_nodes)
     seen, redactor = clusters_seen(view, caller), Redactor(caller, view)
     return [
-        _veiled(redactor, row)
+        veiled(redactor, row)
         for row in rows
         if row["cluster"] in seen and cluster in ("", row["cluster"]) and pool in ("", row["pool"])
     ]
@@ -107,12 +107,12 @@ def described_gpr(view: View, caller: Caller, key: str, now: datetime) -> Row:
     found = details.gpr_data(view.state, key, _told(view, caller, Filter(gpr=key)), now)
     if _is_unanswered(view, key):
         found["why"] = [NOT_SEEN_TEXT]
-    return _veiled(Redactor(caller, view), found)
+    return veiled(Redactor(caller, view), found)
 
 
 def described_slice(view: View, caller: Caller, name: str) -> Row:
     told = _told(view, caller, Filter(slice=name))
-    return _veiled(Redactor(caller, view), details.slice_data(view.state, name, told))
+    return veiled(Redactor(caller, view), details.slice_data(view.state, name, told))
 
 
 def described_request(view: View, caller: Caller, store: Store, name: str) -> Row:
@@ -124,12 +124,12 @@ def described_request(view: View, caller: Caller, store: Store, name: str) -> Ro
     may_see = caller.may_see(name)
     rows = (row for row in view.events.found(Filter(slice=name)) if may_see or not row.get("request"))
     told = list(islice(rows, details.EVENTS))
-    return {**found, **_veiled(Redactor(caller, view), {"file": workspace_path(name), "events": told})}
+    return {**found, **veiled(Redactor(caller, view), {"file": workspace_path(name), "events": told})}
 
 
 def described_cluster(view: View, caller: Caller, name: str) -> Row:
     redactor, told = Redactor(caller, view), _told(view, caller, Filter(cluster=name))
-    return _veiled(redactor, details.cluster_data(view.state, name, told))
+    return veiled(redactor, details.cluster_data(view.state, name, told))
 
 
 def described_node(view: View, caller: Caller, name: str) -> Row:
@@ -137,7 +137,7 @@ def described_node(view: View, caller: Caller, name: str) -> Row:
     if cluster not in clusters_seen(view, caller):
         raise not_found("node", name)
     told = _told(view, caller, Filter(cluster=cluster, node=node))
-    return _veiled(Redactor(caller, view), details.node_data(view.state, name, told))
+    return veiled(Redactor(caller, view), details.node_data(view.state, name, told))
 
 
 def _is_unanswered(view: View, key: str) -> bool:
@@ -159,20 +159,20 @@ def _seen(caller: Caller, rows: Iterable[EventRow]) -> Iterable[EventRow]:
     return (row for row in rows if (slice_ := slice_of_event(row)) is None or caller.may_see(slice_))
 
 
-def _veiled(redactor: Redactor, row: Row) -> Row:
+def veiled(redactor: Redactor, row: Row) -> Row:
     """The same without the names of hidden requests, at any depth."""
     return (
         row
         if redactor.caller.sees is None
-        else {name: _veiled_value(redactor, one) for name, one in row.items()}
+        else {name: veiled_value(redactor, one) for name, one in row.items()}
     )
 
 
-def _veiled_value(redactor: Redactor, value: Any) -> Any:
+def veiled_value(redactor: Redactor, value: Any) -> Any:
     if isinstance(value, str):
         return redactor.text(value)
     if isinstance(value, dict):
-        return {name: _veiled_value(redactor, one) for name, one in value.items()}
+        return {name: veiled_value(redactor, one) for name, one in value.items()}
     if isinstance(value, list | tuple):
-        return [_veiled_value(redactor, one) for one in value]
+        return [veiled_value(redactor, one) for one in value]
     return value

@@ -66,6 +66,11 @@ class Repository:
 
         return insights_of(self.where.repo, self.where.now, days)
 
+    def blame(self, thing: str, field: str | None, limit: int) -> Row:
+        from reconciler.queries.past.blame_command import blame_of
+
+        return blame_of(self.where.repo, thing, field, limit)
+
     def promises(self, months: int) -> Row:
         from reconciler.queries.past.promise_rows import promises_of
 

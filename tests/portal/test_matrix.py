@@ -181,6 +181,7 @@ TABLE: Mapping[str, Path] = {
     "GET /usage": Path(_known),
     "GET /insights": Path(_known),
     "GET /promises": Path(_open, is_open=True),
+    "GET /blame": Path(_sees, OF_ID),
     "GET /events": Path(_sees, {"slice": "{slice}"}),
     "GET /events/stream": Path(_sees, {"slice": "{slice}"}),
     "GET /writes/{id}": Path(_gone),

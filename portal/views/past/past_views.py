@@ -42,7 +42,7 @@ class PastViews:
     def __init__(self, store: Store, settings: Settings, monotonic: Callable[[], float]) -> None:
         believes = machines_of(settings.trust).controllers()
         self._store, self._settings = store, settings
-        self._states = PastStates(store, settings, believes, monotonic)
+        self.states = PastStates(store, settings, believes, monotonic)
         self._views: OrderedDict[str, View] = OrderedDict()
         self._lock = Lock()
 
@@ -69,7 +69,7 @@ class PastViews:
         if when is not None and when >= present.facts.at:
             return PastState(present.status, present.status, present.facts.at), when
         try:
-            return self._states.find(text, when), when
+            return self.states.find(text, when), when
         except Gone as error:
             raise gone(str(error)) from error
 
