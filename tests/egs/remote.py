@@ -62,7 +62,8 @@ class Shell:
         """Run it on the repository, at the instant of its newest status."""
         words = tuple(line.split())
         at = self.site.view.facts.at.strftime("%Y-%m-%dT%H:%M:%SZ")
-        now = () if words[:2] in {("get", "events"), ("get", "problems")} else ("--now", at)
+        is_timeless = words[:2] in {("get", "events"), ("get", "problems")} or words[0] == "blame"
+        now = () if is_timeless else ("--now", at)
         looks = words[0] in ("top", "diagnose") or words[:2] in {("get", kind) for kind in RUNNING}
         state = ("--state", str(self.site.settings.state)) if looks else ()
         return self(*words, "--repo", str(self.site.repo), *now, *state)
