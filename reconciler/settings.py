@@ -63,7 +63,7 @@ class Settings:
     history: timedelta = timedelta(days=90)
     """How long states of the status branch are kept after its own history is left behind; 0: not at all."""
 
-    history_bytes: int = 64_000_000
+    history_bytes: int = 32_000_000
     """Contents of files, before compression, that a week's states may add; a busier fleet keeps fewer states."""
 
     poll: timedelta = timedelta(seconds=30)

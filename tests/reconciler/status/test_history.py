@@ -26,7 +26,7 @@ NOW = datetime(2026, 11, 23, 8, 0, tzinfo=UTC)
 HOUR, MINUTE, DAY = timedelta(hours=1), timedelta(minutes=1), timedelta(days=1)
 BRANCH, PREFIX = "egs/status", "egs/history"
 ROBOT = Person("egs", "egs@example.com")
-BOUNDS = Bounds(90 * DAY, 64_000_000)
+BOUNDS = Bounds(90 * DAY, 32_000_000)
 SETTINGS = Settings(repo="", state=Path())
 FREE = WriterSettings(pushes_per_minute=None)
 
