@@ -1,0 +1,95 @@
+"""What holds for every page: axe-core finds nothing at level AA, in light, in dark and at 375 px, and every link leads
+somewhere. conftest.py holds more: no error on the console, no violation of the CSP, nothing from another host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page
+
+from tests.browser.conftest import Visitor
+from tests.support.page_paths import paths
+from tests.support.portal import Site
+from tests.support.world import cluster
+
+pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.slow]
+
+ADMIN, MEMBER = "ada-owner", "bo-editor"
+RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Requests in every phase, an alert, a maintenance, a broken file."""
+    window = {"begin": "2026-11-23T08:00:00Z", "end": "2026-11-23T12:00:00Z", "reason": "rewiring"}
+    files = {"clusters/west.yaml": cluster("west", nodes=2, maintenance=[window])}
+    made = Site(tmp_path_factory.mktemp("site"), files)
+    made.settle()
+    made.file("vision/short", nodes=1, duration="30m")
+    made.settle()
+    made.pass_time(50)
+    made.file("vision/runs", nodes=3, duration="2h", clusters=["east"])
+    made.file("nlp/more", nodes=1, duration="1h")
+    made.settle()
+    made.file(
+        "vision/waits", nodes=3, duration="1h", clusters=["east"], displayName="<script>alert(1)</script>"
+    )
+    made.file("vision/asks", nodes=4, duration="1h", clusters=["east"], gpusPerNode=8)
+    made.commit({"slices/vision/gprs/bad.yaml": "kind: GPR\n"})
+    made.settle()
+    made.pass_time(40)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def url(site: Site) -> Iterator[str]:
+    with site.server() as found:
+        yield found
+
+
+@cache
+def axe() -> str:
+    return (files("axe_playwright_python") / "axe.min.js").read_text()
+
+
+def violations(page: Page) -> list[str]:
+    """What axe finds, as `rule: element`."""
+    page.evaluate(axe())
+    found: dict[str, Any] = page.evaluate("rules => axe.run(document, rules)", RULES)
+    return [
+        f"{each['id']}: {node['html'][:120]}" for each in found["violations"] for node in each["nodes"][:3]
+    ]
+
+
+@pytest.fixture
+def admin(visitor, url: str, request: pytest.FixtureRequest) -> Visitor:
+    options = getattr(request, "param", {})
+    found: Visitor = visitor(url, **options)
+    found.log_in(ADMIN, "/requests")
+    return found
+
+
+LOOKS = {
+    "light": {"color_scheme": "light"},
+    "dark": {"color_scheme": "dark"},
+}
+
+
+@pytest.mark.parametrize("admin", LOOKS.values(), ids=LOOKS, indirect=True)
+def test_axe_finds_nothing(admin: Visitor) -> None:
+    found = {}
+    for path in paths():
+        page = admin.open(path)
+        page.set_viewport_size({"width": 1360, "height": 850})
+        wide = violations(page)
+        page.set_viewport_size({"width": 375, "height": 812})
+        found[path] = wide or violations(page)
+        overflow = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        if overflow > 0:
+            found[path].append(f"{overflow} px too wide at 375 px")
+    assert {path: told for path, told in found.items() if told} == {}

@@ -1,0 +1,34 @@
+"""The address of every page of the portal, found as the application finds them."""
+
+from __future__ import annotations
+
+import re
+
+from fastapi.routing import APIRoute
+
+from portal.http.app import found_pages
+
+OF_PATHS = {
+    "slice": "vision", "slice_": "vision", "workspace": "vision", "cluster": "east",
+    "node": "h100-1", "pool": "h100",
+}  # fmt: skip
+"""A value for each parameter of a path; pages with other parameters are reached by links alone."""
+NAMES = {"requests": "runs", "workspaces": "vision", "templates": "small"}
+"""Values for a parameter `name`, by a part of the path before it."""
+NOT_PAGES = ("/docs", "/static/", "/login/with", ".csv")
+
+
+def paths() -> list[str]:
+    """Of every page, with an example for each of its parameters."""
+    routes = [route for router in found_pages() for route in router.routes if isinstance(route, APIRoute)]
+    found = {route.path.replace(":path", "") for route in routes if "GET" in (route.methods or ())}
+    pages = [path for path in found if not any(part in path for part in NOT_PAGES)]
+    return sorted(address for path in pages if (address := _filled(path)))
+
+
+def _filled(path: str) -> str:
+    """Empty: a parameter is unknown."""
+    names = (name for part, name in NAMES.items() if part in path)
+    known = {**OF_PATHS, "name": next(names, "")}
+    asked = re.findall(r"{(\w+)}", path)
+    return path.format_map(known) if all(known.get(each) for each in asked) else ""
