@@ -39,7 +39,7 @@ __all__ = [
     "create_api_key",
     "create_gpr_template", "create_gpr_template_binding", "create_owner_api_key", "create_workspace",
     "delete_api_key", "delete_gpr_template", "delete_gpr_template_binding", "delete_workspace",
-    "detach_cluster_from_workspace", "diagnose", "events", "exceptions", "extend", "free_nodes",
+    "detach_cluster_from_workspace", "diagnose", "difference", "events", "exceptions", "extend", "free_nodes",
     "get_authenticated_session", "get_global_session", "get_gpr_template", "get_gpr_template_binding",
     "get_workspace", "get_workspace_kubeconfig", "get_workspace_policy", "gpu_request_status",
     "gpu_request_status_for_workspace", "gpu_values", "gpus", "insights", "inventory", "list_api_keys",

@@ -149,6 +149,23 @@ def blame(
     return _report(f"{API}/blame", wanted, authenticated_session)
 
 
+def difference(
+    since: datetime | str,
+    until: datetime | str | None = None,
+    authenticated_session: AuthenticatedSession | None = None,
+) -> Script[Answered]:
+    """What differs between two states: requests, nodes, people and rules, each with a sentence.
+
+    `since` and `until` (absent: now) are instants, texts like `12h`, or commits of the status branch.
+
+    Example:
+        >>> egs.difference("12h", authenticated_session=auth)["summary"]
+        [...]
+    """
+    wanted = {"from": instant_text(since), "to": instant_text(until)}
+    return _report(f"{API}/diff", wanted, authenticated_session)
+
+
 def workloads(
     workspace_name: str | None = None, authenticated_session: AuthenticatedSession | None = None
 ) -> Script[Items[Workload]]:

@@ -1,4 +1,4 @@
-"""What was: `/insights` of finished requests, `/promises` and what became of them, `/blame` for what is."""
+"""What was: `/insights` of finished requests, `/promises` and what became of them, `/blame`, `/diff`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from portal.http.context import Asking, Envelope, Looking, Of, Wire, example, ok
 from portal.http.errors import bad_parameters
 from portal.openapi.refusals import refusals
 from portal.views.past.blame import blame
+from portal.views.past.differences import StateDiff, state_diff
 from portal.writes import gpr_changes
 from reconciler.accounts.insights import EMPTY
 from reconciler.queries.insight_rows import insights_json
@@ -216,3 +217,25 @@ async def get_blame(  # noqa: PLR0913 - each is a parameter of the path
     asked = Blamed(where, field or None, limit)
     found = await parts.costly.answer(blame, parts.store, parts.past.states, view, caller, asked)
     return ok(Blame.model_validate(found))
+
+
+@router.get("/diff", responses=refusals(410, 422), summary="What differs between two states.")
+async def get_diff(
+    view: Looking,
+    caller: Asking,
+    parts: Of,
+    from_: Annotated[
+        str,
+        Query(
+            alias="from",
+            max_length=80,
+            description="The first state: a status commit, an instant, or how long ago, such as `12h`.",
+            examples=["12h"],
+        ),
+    ],
+    to: Annotated[str, Query(max_length=80, description="The second state, later; empty: now.")] = "",
+) -> Envelope[StateDiff]:
+    """Requests that were filed, promised, slipped (with the cause), started or ended; nodes in another state; people
+    and rules that changed. Each with a sentence, as far as the caller may see it now."""
+    about = (parts.past, view, caller, (from_, to), parts.now())
+    return ok(await parts.costly.answer(state_diff, *about))

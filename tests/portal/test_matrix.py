@@ -182,6 +182,7 @@ TABLE: Mapping[str, Path] = {
     "GET /insights": Path(_known),
     "GET /promises": Path(_open, is_open=True),
     "GET /blame": Path(_sees, OF_ID),
+    "GET /diff": Path(_known, {"from": "0m"}),
     "GET /events": Path(_sees, {"slice": "{slice}"}),
     "GET /events/stream": Path(_sees, {"slice": "{slice}"}),
     "GET /writes/{id}": Path(_gone),

@@ -52,7 +52,8 @@ class PastViews:
         ApiError 410: that state is not kept, 422: it is in the future.
         """
         state, when = self.state(text, present, now)
-        if state.status == present.status:
+        # The newest view also has changes of main that the controller has not answered yet.
+        if state.status == present.status and (when is not None or present.main == present.facts.intent):
             return replace(present, past=Past(present, when or present.facts.at))
         with self._lock:
             view = self._views.pop(state.status, None) or self._read(state, present)
