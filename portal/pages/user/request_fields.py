@@ -48,7 +48,7 @@ def _instant(_: str, text: str) -> str:
 
 WIRE: Mapping[str, tuple[str, Callable[[str, str], Any]]] = {
     "name": ("gprName", _text),
-    "workspace": ("sliceName", _text),
+    "slice": ("sliceName", _text),
     "nodes": ("numberOfGPUNodes", _whole),
     "gpus": ("numberOfGPUs", _whole),
     "shape": ("gpuShape", _names),
@@ -72,7 +72,7 @@ WIRE: Mapping[str, tuple[str, Callable[[str, str], Any]]] = {
 """By the form's name: the API's name, and how its text is read."""
 HELD = ("model", "idle")
 """Fields that may change while a request has its nodes; docs/gpr.md has the rule, `check_edit` holds it."""
-EDITED = tuple(name for name in WIRE if name not in ("workspace", "template", "file"))
+EDITED = tuple(name for name in WIRE if name not in ("slice", "template", "file"))
 """Fields of the form that changes a request."""
 
 
@@ -97,7 +97,7 @@ def fields_of(spec: RequestSpec) -> Form:
     """The form of a request as it is."""
     return {
         "name": spec.display_name or "",
-        "workspace": spec.slice,
+        "slice": spec.slice,
         "nodes": str(spec.nodes),
         "gpus": str(spec.gpus_per_node),
         "shape": ", ".join(spec.gpu_shapes),
@@ -139,7 +139,7 @@ def _said(flag: bool) -> str:
 
 LABELS: Mapping[str, str] = {
     "name": "Name",
-    "workspace": "Workspace",
+    "slice": "Workspace",
     "nodes": "GPU nodes",
     "gpus": "GPUs per node",
     "shape": "GPU shape",

@@ -1,0 +1,249 @@
+"""The form for a new request: D1 to D4. What it offers, what it files, and that it files once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from portal.writes.writer import outcome_unknown
+from tests.support.page_reader import HTML, Found, page, read, send
+from tests.support.portal import Site
+from tests.support.world import gpr_path, project, slice_
+
+NEW = "/requests/new"
+
+
+@pytest.fixture
+def site(tmp_path) -> Iterator[Site]:
+    made = Site(tmp_path / "site")
+    made.file(
+        "vision/train", nodes=4, duration="6h", clusters=["east"], idleTimeout="30m", displayName="Llama"
+    )
+    made.settle()
+    made.pass_time(5)
+    yield made
+    made.close()
+
+
+def offers(found: Found) -> dict[str, list[str]]:
+    """Rows of the pools by where they are."""
+    return {row[1].split(",")[0].split()[-1]: row for row in found.rows if "/" in row[1]}
+
+
+def ways(found: Found) -> dict[str, str]:
+    return {one.text.split()[0]: next(one.all("pre")).inner[0].said for one in found.root.all("figure")}
+
+
+def filed(site: Site) -> list[str]:
+    return [line.rpartition("|")[2] for line in site.log() if "Create vision/" in line]
+
+
+def test_every_pool_says_its_start_its_price_and_the_total(site: Site) -> None:
+    """D3: the quotes of the API, with the cost of whole nodes for the whole duration."""
+    found = page(site.client("bo-owner"), f"{NEW}?nodes=2&duration=90m&gpus=8")
+    rows = offers(found)
+    assert rows.keys() == {"east/h100", "west/h100"}
+    assert rows["west/h100"][2] == "2"
+    assert rows["east/h100"][5:] == ["2.50", "60.00 USD 16 GPUs"]  # 16 GPUs x 1.5 h x 2.50
+    assert rows["west/h100"][5:] == ["—", "— 16 GPUs"]  # without a price there is no cost, and not 0
+    ask = {"sliceName": "vision", "numberOfGPUNodes": 2, "exitDuration": "90m", "numberOfGPUs": 8}
+    told = site.client("bo-owner").post("/api/v1/gpr/waittime", json=ask).json()["data"]["items"]
+    starts = [row[3].split(" in ")[0].removesuffix(" now") for row in rows.values()]
+    assert [
+        f"Nov {int(one['estimatedStartTime'][8:10])}, {one['estimatedStartTime'][11:16]}" for one in told
+    ] == starts
+
+
+def test_the_file_that_is_shown_is_the_file_that_is_committed(site: Site) -> None:
+    """To the byte: name, id and text follow from the form's key."""
+    client = site.client("bo-owner")
+    found = page(client, f"{NEW}?nodes=1&duration=2h&name=Try+it&idle=30m&preemptible=no&pick=west+H100-80GB")
+    comment, _, text = ways(found)["YAML"].partition("\n")
+    answer = send(client, found, NEW, pick="west H100-80GB")
+    assert answer.status_code == 303
+    where = answer.headers["Location"].removeprefix("/requests/")
+    assert comment == f"# {gpr_path(where)}"
+    assert site.main(gpr_path(where)) == text.rstrip()
+    assert "- west" in text
+    assert page(client, f"/requests/{where}").status == 200
+
+
+def test_the_command_and_the_program_say_the_same(site: Site) -> None:
+    found = page(
+        site.client("bo-owner"), f"{NEW}?nodes=2&duration=2h&file=mine&priority=150&idle=30m&requeue=no"
+    )
+    command = ways(found)["CLI"]
+    assert command.splitlines()[0] == "egs gpr create vision/mine --nodes 2 --duration 0d2h0m --priority 150"
+    assert command.splitlines()[1] == "egs gpr edit vision/mine requeueOnFailure=false idleTimeout=0d0h30m"
+    program = ways(found)["Python"]
+    assert compile(program, "program", "exec")
+    assert "node_count=2" in program
+    assert "exit_duration='2h'" in program
+
+
+def test_a_picked_offer_decides_cluster_and_shape(site: Site) -> None:
+    """D4: the form's own cluster gives way."""
+    client = site.client("bo-owner")
+    found = page(client, f"{NEW}?nodes=1&duration=2h&file=picked&cluster=east")
+    send(client, found, NEW, pick="west H100-80GB")
+    text = site.main(gpr_path("vision/picked")) or ""
+    assert "- west" in text
+    assert "gpuShape: H100-80GB" in text
+
+
+def test_a_link_fills_the_form(site: Site) -> None:
+    """The calendar links here with a dragged range."""
+    query = f"shape=H100-80GB&nodes=2&duration=3h&cluster=west&notBefore={quote('2026-11-22T09:00:00+01:00')}"
+    fields = page(site.client("bo-owner"), f"{NEW}?{query}").forms[NEW]
+    want = {
+        "shape": "H100-80GB",
+        "nodes": "2",
+        "duration": "3h",
+        "cluster": "west",
+        "notBefore": "2026-11-22T08:00",
+    }
+    assert fields.items() >= want.items()
+
+
+def test_a_request_is_filed_again_from_its_page(site: Site) -> None:
+    fields = page(site.client("bo-owner"), f"{NEW}?from=vision/train").forms[NEW]
+    want = {"name": "Llama", "nodes": "4", "duration": "6h", "cluster": "east", "idle": "30m", "file": ""}
+    assert fields.items() >= want.items()
+    other = page(site.client("cy-editor"), f"{NEW}?from=vision/train")
+    assert "Llama" not in other.html  # B10: what they may not see fills nothing
+
+
+def test_a_template_fills_what_is_empty(site: Site) -> None:
+    client = site.client("bo-owner")
+    found = page(client, f"{NEW}?template=small&nodes=&duration=")
+    assert set(offers(found)) == {"east/h100", "west/h100"}
+    send(client, found, NEW, file="byform")
+    assert "template: small" in (site.main(gpr_path("vision/byform")) or "")
+
+
+# -- once ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_form_that_is_sent_twice_files_once(site: Site) -> None:
+    """Browser check 6: the second answer is the first."""
+    client = site.client("bo-owner")
+    found = page(client, NEW)
+    answers = [send(client, found, NEW, name="twice") for _ in range(3)]
+    assert {answer.headers["Location"] for answer in answers} == {answers[0].headers["Location"]}
+    assert len(filed(site)) == 1
+
+
+def test_going_back_and_changing_the_form_asks_first(site: Site) -> None:
+    """The same key with another request: nothing is filed until the reader says so once more."""
+    client = site.client("bo-owner")
+    found = page(client, NEW)
+    send(client, found, NEW, name="first")
+    told = read(send(client, found, NEW, name="second", nodes="2"))
+    assert told.status == 409
+    assert "was filed with this form already" in told.text
+    assert told.forms[NEW]["name"] == "second"
+    assert len(filed(site)) == 1
+    assert send(client, told, NEW).status_code == 303
+    assert len(filed(site)) == 2
+
+
+def test_an_unknown_outcome_asks_and_never_files_twice(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """503 OutcomeUnknown: look for it, or send the same form again."""
+    client, writer = site.client("bo-owner"), site.portal.writer
+    found, submit = page(client, NEW), writer.submit
+
+    async def lost(write: Any) -> Any:
+        landed = await submit(write)
+        raise outcome_unknown(landed.id)
+
+    monkeypatch.setattr(writer, "submit", lost)
+    told = read(send(client, found, NEW, name=" spaces stay "))
+    assert told.status == 503
+    assert "It may be there already" in told.text
+    assert "It is on main" in page(client, told.links["Look for it"]).text
+    monkeypatch.undo()
+    again = send(client, told, NEW)
+    assert again.status_code == 303
+    assert len(filed(site)) == 1
+
+
+def test_a_refusal_keeps_the_input(site: Site) -> None:
+    client = site.client("bo-owner")
+    found = page(client, NEW)
+    refused = read(send(client, found, NEW, name="mine", file="train", duration="2h"))
+    assert refused.status == 409
+    assert "GprAlreadyExists" in refused.text
+    assert refused.forms[NEW].items() >= {"name": "mine", "file": "train", "duration": "2h"}.items()
+    assert send(client, refused, NEW, file="another").status_code == 303
+
+
+def test_a_project_that_wants_pull_requests_shows_where_it_waits(site: Site) -> None:
+    site.commit({"project.yaml": project(changes="pull-request")})
+    client = site.client("bo-owner")
+    told = read(send(client, page(client, NEW), NEW, file="asked"))
+    assert told.status == 202
+    assert "requests/create-vision-asked" in told.text
+    assert "ada@example.com" in told.text
+    assert site.main(gpr_path("vision/asked")) is None
+
+
+# -- what does not fit, and who may not ------------------------------------------------------------------------------
+
+
+def test_what_fits_nowhere_says_why_and_who_can_change_that(site: Site) -> None:
+    found = page(site.client("bo-owner"), f"{NEW}?nodes=9&duration=2h")
+    assert "Nothing fits." in found.text
+    assert "east/h100 has up to 4 nodes" in found.text
+    assert "set by admins: ada@example.com" in found.text
+
+
+def test_a_limit_of_the_workspace_is_named(site: Site) -> None:
+    site.commit(
+        {"slices/vision/slice.yaml": slice_("vision", ("east", "west"), limits={"maxDuration": "4h"})}
+    )
+    found = page(site.client("bo-owner"), f"{NEW}?nodes=1&duration=6h")
+    assert "Nothing fits." in found.text
+    assert "duration is 0d6h0m but the slice allows" in found.text
+    assert "set by admins: ada@example.com" in found.text
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        pytest.param("nodes=two&duration=2h", "Nodes: this must be a whole number", id="no number"),
+        pytest.param("nodes=1&duration=soon", "is not a duration", id="no duration"),
+        pytest.param("nodes=1&duration=2h&cluster=mars", "does not span mars", id="no cluster"),
+        pytest.param("nodes=1&duration=2h&slice=nlp", "there is no workspace nlp", id="another's workspace"),
+        pytest.param("nodes=&duration=", "Say how many nodes", id="not filled yet"),
+    ],
+)
+def test_what_cannot_be_quoted_says_why(site: Site, query: str, says: str) -> None:
+    found = page(site.client("bo-owner"), f"{NEW}?{query}")
+    assert says.lower() in found.text.lower()
+    assert "Request GPUs" in found.text
+
+
+def test_who_has_no_workspace_is_told_to_ask_for_one(site: Site) -> None:
+    for who in ("eve-editor", "bo-viewer"):
+        found = page(site.client(who), NEW)
+        assert "You are a member of no workspace" in found.text
+        assert NEW not in found.forms
+
+
+def test_who_may_only_look_files_nothing(site: Site) -> None:
+    found = page(site.client("bo-owner"), NEW)
+    answer = send(site.client("bo-viewer"), found, NEW, name="x")
+    assert answer.status_code == 403
+    assert filed(site) == []
+
+
+def test_a_script_that_asks_again_keeps_the_key(site: Site) -> None:
+    """Else the file that is shown would not be the one that is committed; a link opened twice is two forms."""
+    client = site.client("bo-owner")
+    key = "5" * 32
+    part = client.get(f"{NEW}?nodes=1&duration=2h&key={key}", headers={**HTML, "HX-Request": "true"}).text
+    assert f'name="key" value="{key}"' in part
+    assert page(client, f"{NEW}?key={key}").forms[NEW]["key"] != key
