@@ -33,6 +33,7 @@ class Place:
 
 
 PLACES = (
+    Place("/", "Home", "home"),
     Place("/requests", "GPU requests", "requests"),
     Place("/workspaces", "Workspaces", "workspaces"),
     Place("/workloads", "AI workloads", "workloads"),

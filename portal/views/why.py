@@ -58,18 +58,25 @@ def why(view: View, found: Found, redactor: Redactor) -> Why:
     """As `egs why -o json`, within a time limit."""
     status = found.status
     planned = view.once(full_plan_of) if status is not None else None
-    told = reasons(view.state, found.key, planned) if status is not None else [NOT_SEEN_TEXT]
     helps = _helps(view, found.key, planned)
     return Why(
         gpr_id=id_of(view, found),
         slice=found.slice,
         name=found.name,
         phase=None if status is None else str(status.phase),
-        reasons=[redactor.text(sentence) for sentence in told],
+        reasons=sentences(view, found, redactor),
         forecast=forecast_json(None if status is None else status.forecast),
         alternatives=[Alternative.model_validate(one.json()) for one in helps.found],
         untried=helps.untried,
     )
+
+
+def sentences(view: View, found: Found, redactor: Redactor) -> list[str]:
+    """The reasons alone, the most direct first."""
+    if found.status is None:
+        return [NOT_SEEN_TEXT]
+    told = reasons(view.state, found.key, view.once(full_plan_of))
+    return [redactor.text(sentence) for sentence in told]
 
 
 def _helps(view: View, key: str, planned: Plan | None) -> Tried:
