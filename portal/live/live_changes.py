@@ -49,6 +49,11 @@ class Changes:
 EVERYTHING = Changes(is_all=True, calendar=True)
 
 
+def id_of(view: View) -> str:
+    """Names both commits: main changes also while nothing is decided."""
+    return f"{view.status}.{view.main}"
+
+
 def changes(found: Difference, view: View, caller: Caller) -> Changes:
     """The part that the caller may see in `view`, the newer one."""
     requests = tuple(key for key in found.requests if caller.may_see(key.partition("/")[0]))

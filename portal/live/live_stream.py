@@ -28,7 +28,8 @@ from typing import Any
 from portal.http.context import Reads
 from portal.http.errors import ApiError
 from portal.identity.callers import Caller
-from portal.live.live_changes import EVERYTHING, Changes, changes, difference
+from portal.live.calendar_deltas import delta
+from portal.live.live_changes import EVERYTHING, Changes, changes, difference, id_of
 from portal.views.view import View
 
 KEEP_ALIVE_S = 15.0
@@ -39,11 +40,6 @@ SOON_S = 1.0
 _TELLERS = ThreadPoolExecutor(2, thread_name_prefix="live")
 Recognise = Callable[[View], Caller]
 """The caller in another view; ApiError 401 or 403 after their rights ended."""
-
-
-def id_of(view: View) -> str:
-    """Names both commits: main changes also while nothing is decided."""
-    return f"{view.status}.{view.main}"
 
 
 def sentence(text: str) -> str:
@@ -58,6 +54,8 @@ class LiveStream:
     reads: Reads
     recognise: Recognise
     last: str = ""
+    calendar: bool = False
+    """Whether it is told of bars, too."""
     _is_stale: bool = False
 
     async def told(self) -> AsyncIterator[bytes]:
@@ -109,7 +107,7 @@ class LiveStream:
     async def _news(self, before: View, view: View, was: Caller, caller: Caller) -> bytes:
         if was.sees != caller.sees:  # what this caller has been told does not add up with what others have
             return committed(view, EVERYTHING)
-        return await view.once(_Shared).of(before, caller)
+        return await view.once(_Shared).of(before, caller, self.calendar)
 
 
 @dataclass(slots=True)
@@ -117,21 +115,25 @@ class _Shared:
     """The bytes of one view, by the view before and by what its readers see."""
 
     view: View
-    _made: dict[tuple[str, frozenset[str] | None], Future[bytes]] = field(default_factory=dict)
+    _made: dict[tuple[str, frozenset[str] | None, bool], Future[bytes]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    async def of(self, before: View, caller: Caller) -> bytes:
-        key = (id_of(before), caller.sees)
+    async def of(self, before: View, caller: Caller, calendar: bool) -> bytes:
+        key = (id_of(before), caller.sees, calendar)
         with self._lock:
             if key not in self._made:
-                self._made[key] = _TELLERS.submit(_changed, before, self.view, caller)
+                self._made[key] = _TELLERS.submit(_changed, before, self.view, caller, calendar)
             made = self._made[key]
         # A reader who leaves must not cancel what others wait for.
         return made.result() if made.done() else await asyncio.shield(asyncio.wrap_future(made))
 
 
-def _changed(before: View, view: View, caller: Caller) -> bytes:
-    return committed(view, changes(difference(before, view), view, caller))
+def _changed(before: View, view: View, caller: Caller, calendar: bool) -> bytes:
+    told = committed(view, changes(difference(before, view), view, caller))
+    if not calendar:
+        return told
+    bars = delta(before, view, caller).model_dump(by_alias=True, exclude_none=True)
+    return encoded("calendar", {**bars, "id": id_of(view)}) + told
 
 
 def committed(view: View, what: Changes) -> bytes:

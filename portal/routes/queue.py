@@ -1,24 +1,26 @@
-"""`/queue` and `/plan`: which requests wait, in which order, and which start when and where."""
+"""`/queue`, `/plan` and `/calendar`: which requests wait, in which order, and what happens when and where."""
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 from pydantic import ConfigDict, Field
 
 from portal.http.context import Asking, Envelope, Of, Page, Wire, ok
+from portal.http.errors import bad_parameters
 from portal.http.etags import QUEUE_ROW, STANDS, of_each, tag_without
 from portal.http.paging import Portioned, portion
 from portal.http.past import Then
 from portal.identity.callers import Caller
 from portal.identity.rights import seen_slice
+from portal.live.calendar_rows import MOST_ROWS, CalendarData, Wanted, Window, calendar
 from portal.openapi.refusals import refusals
 from portal.views.plan_text import plan_text
 from portal.views.queues import queue, queue_row
 from portal.views.view import View
-from schemas.reading.units import wire
+from schemas.reading.units import parse_instant, seconds, wire
 
 router = APIRouter(tags=["Queue"])
 
@@ -86,6 +88,54 @@ async def get_queue(
 async def get_plan(view: Then, caller: Asking, parts: Of) -> Response:
     """As `egs plan -o json`, without other workspaces' requests."""
     return await parts.costly.answer(_plan_told, view, caller, view.clock(parts.now()))
+
+
+MOST_HOURS = 24 * 90
+
+
+@router.get(
+    "/calendar",
+    responses=refusals(404, 410, 422),
+    response_model_exclude_none=True,
+    summary="What has which node, and when.",
+)
+def get_calendar(  # noqa: PLR0913 - each is a parameter of the path
+    view: Then,
+    caller: Asking,
+    parts: Of,
+    begin: Annotated[
+        str, Query(alias="from", max_length=40, description="Bars from this time on; empty: from now on.")
+    ] = "",
+    hours: Annotated[int, Query(ge=1, le=MOST_HOURS, description="How many hours of bars.")] = 336,
+    first: Annotated[
+        int, Query(ge=0, description="Number of the first row among those that match, from 0.")
+    ] = 0,
+    rows: Annotated[int, Query(ge=0, le=MOST_ROWS, description="How many rows.")] = 60,
+    cluster: Annotated[str, Query(max_length=63, description="Only nodes of this cluster.")] = "",
+    pool: Annotated[str, Query(max_length=63, description="Only nodes of pools of this name.")] = "",
+    shape: Annotated[str, Query(max_length=63, description="Only nodes of this GPU shape.")] = "",
+    slice_name: Annotated[
+        str, Query(alias="sliceName", max_length=63, description="Only nodes with a bar of this workspace.")
+    ] = "",
+    free: Annotated[bool, Query(description="Only nodes that are free now.")] = False,
+) -> Envelope[CalendarData]:
+    """Nodes as rows, by cluster and pool, with leases, promises, planned starts and maintenance as bars.
+
+    A window of rows and time: ask for the rows that are shown. Bars of other workspaces have no name.
+    """
+    if slice_name:
+        seen_slice(view, caller, slice_name)
+    wanted = Wanted(cluster, pool, shape, slice_name, free)
+    since = _instant(begin, view.clock(parts.now()))
+    window = Window(seconds(since), seconds(since + timedelta(hours=hours)), first, rows)
+    return ok(calendar(view, caller, wanted, window))
+
+
+def _instant(text: str, now: datetime) -> datetime:
+    try:
+        return parse_instant(text) if text else now
+    except ValueError as error:
+        raise bad_parameters(f"from: {error}") from error
 
 
 def _plan_told(view: View, caller: Caller, now: datetime) -> Response:

@@ -89,7 +89,15 @@ async def watch_slice(
     response_class=StreamingResponse,
     summary="Follow everything that a page shows.",
 )
-async def follow_live(request: Request, caller: Asking, parts: Of) -> StreamingResponse:
+async def follow_live(
+    request: Request,
+    caller: Asking,
+    parts: Of,
+    calendar: Annotated[
+        bool,
+        Query(description="Also `event: calendar` before a commit: the rows of `GET calendar` that changed."),
+    ] = False,
+) -> StreamingResponse:
     """`event: commit` with each new commit: its age, and the requests and nodes that changed for the caller.
 
     `all` says that anything may have changed; so it does first, unless `Last-Event-ID` is the present commit. `event:
@@ -97,4 +105,5 @@ async def follow_live(request: Request, caller: Asking, parts: Of) -> StreamingR
     that it answers again, and `event: end` why the stream ends: with status 401 or 403 for good.
     """
     last = request.headers.get("Last-Event-ID", "")
-    return counted(LiveStream(parts.reads, partial(parts.logins.recognise, request), last).told(), caller)
+    stream = LiveStream(parts.reads, partial(parts.logins.recognise, request), last, calendar)
+    return counted(stream.told(), caller)

@@ -229,9 +229,9 @@ def calendar_of_nodes(state: State) -> dict[NodeKey, Rows]:
     return {node: sorted(rows, key=lambda row: str(row["begin"])) for node, rows in found.items()}
 
 
-def tentative_leases(snapshot: Snapshot) -> list[Lease]:
-    """The plan with node names: what would happen if nothing changed."""
-    planned = plan(snapshot)
+def tentative_leases(snapshot: Snapshot, planned: Plan | None = None) -> list[Lease]:
+    """The plan with node names: what would happen if nothing changed. `planned` is the plan if it is known already."""
+    planned = planned or plan(snapshot)
     busy: dict[PoolKey, list[Lease]] = {key: [] for key in snapshot.pools}
     for lease in snapshot.leases.values():
         busy.setdefault(lease.pool, []).append(lease)

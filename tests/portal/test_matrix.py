@@ -161,6 +161,7 @@ TABLE: Mapping[str, Path] = {
     "GET /queue": Path(_sees, OF_SLICE),
     "GET /plan": Path(_known),
     "POST /whatif": Path(_sees, body={"changes": [{"do": "end", "gprId": "{id}"}]}),
+    "GET /calendar": Path(_sees, OF_SLICE),
     "GET /problems": Path(_admins),
     "GET /approvals": Path(_known),
     "POST /approvals": Path(

@@ -15,7 +15,8 @@ import pytest
 from portal.identity.callers import Caller
 from portal.identity.key_lookup import caller_by_key
 from portal.live import live_stream
-from portal.live.live_stream import LiveStream, id_of
+from portal.live.live_changes import id_of
+from portal.live.live_stream import LiveStream
 from portal.views.view import View
 from schemas.documents.apikey import digest_of
 from tests.support.portal import KEYS, Site, api_key
@@ -69,7 +70,6 @@ async def told_after(live: LiveStream, *acts: Any) -> list[Any]:
     for act in acts:
         await asyncio.to_thread(act)
         found.append(await next_but_beats(told))
-    await told.aclose()
     return found
 
 
@@ -187,9 +187,9 @@ def test_callers_who_see_the_same_share_the_bytes(site: Site, monkeypatch: pytes
     made: list[int] = []
     changed = live_stream._changed
 
-    def counted(before: View, view: View, caller: Caller) -> bytes:
+    def counted(before: View, view: View, caller: Caller, calendar: bool) -> bytes:
         made.append(1)
-        return changed(before, view, caller)
+        return changed(before, view, caller, calendar)
 
     monkeypatch.setattr(live_stream, "_changed", counted)
 
