@@ -23,7 +23,7 @@ from portal.views.queues import line_of
 from portal.views.table_rows import clusters_seen
 from portal.views.view import View
 from scheduler.calendars.elastic import existing
-from scheduler.snapshot import FOREVER, Pool
+from scheduler.snapshot import FOREVER, Pool, PoolKey
 from schemas.reading.units import seconds
 from schemas.status.gpr_status import NodeState
 
@@ -91,6 +91,7 @@ class CalendarPool(Wire):
     first: int = Field(description="Number of its first row among all that match, from 0.")
     rows: int = Field(description="How many of its nodes match.")
     free: int = Field(description="How many of those are free now.")
+    idle: bool = Field(description="Whether nothing has any of those in the window.")
     reachable: bool = Field(description="Whether its cluster answers; otherwise its rows may be old.")
 
 
@@ -156,7 +157,7 @@ def calendar(view: View, caller: Caller, wanted: Wanted, window: Window) -> Cale
         now=seconds(view.facts.at),
         total=len(found),
         first=window.first,
-        pools=_pools(view, found),
+        pools=_pools(view, found, window),
         rows=[row_of(view, caller, row, window) for row in shown],
         requests=requests_in(view, caller, shown, window),
     )
@@ -185,30 +186,30 @@ def _within(bars: Iterable[Bar], window: Window | None) -> Iterator[Bar]:
     return (bar for bar in bars if window is None or (bar.begin < window.end and bar.until > window.begin))
 
 
-def _pools(view: View, rows: Sequence[Row]) -> list[CalendarPool]:
-    now = seconds(view.facts.at)
-    counts: dict[tuple[str, str], list[int]] = {}
-    for number, row in enumerate(rows):
-        count = counts.setdefault(row.pool, [number, 0, 0])
-        count[1] += 1
-        count[2] += is_free(row.bars, now)
-    return [
-        _pool(view, view.wanted.pools[key], (first, amount, free))
-        for key, (first, amount, free) in counts.items()
-    ]
+def _pools(view: View, rows: Sequence[Row], window: Window) -> list[CalendarPool]:
+    """Groups of rows that follow each other."""
+    by_pool: dict[PoolKey, list[Row]] = {}
+    for row in rows:
+        by_pool.setdefault(row.pool, []).append(row)
+    found, first = [], 0
+    for key, of in by_pool.items():
+        found.append(_pool(view, view.wanted.pools[key], first, of, window))
+        first += len(of)
+    return found
 
 
-def _pool(view: View, pool: Pool, count: tuple[int, int, int]) -> CalendarPool:
-    reach = view.facts.clusters.get(pool.key[0])
+def _pool(view: View, pool: Pool, first: int, rows: Sequence[Row], window: Window) -> CalendarPool:
+    reach, now = view.facts.clusters.get(pool.key[0]), seconds(view.facts.at)
     return CalendarPool(
         cluster=pool.key[0],
         pool=pool.key[1],
         gpu_shape=pool.gpu_shape,
         gpus_per_node=pool.gpus_per_node,
         memory_per_gpu=pool.memory_per_gpu,
-        first=count[0],
-        rows=count[1],
-        free=count[2],
+        first=first,
+        rows=len(rows),
+        free=sum(is_free(row.bars, now) for row in rows),
+        idle=not any(True for row in rows for _ in _within(row.bars, window)),
         reachable=reach is None or reach.reachable,
     )
 
