@@ -34,6 +34,7 @@ class Place:
 
 PLACES = (
     Place("/", "Home", "home"),
+    Place("/calendar", "Calendar", "calendar"),
     Place("/requests", "GPU requests", "requests"),
     Place("/workspaces", "Workspaces", "workspaces"),
     Place("/workloads", "AI workloads", "workloads"),

@@ -127,6 +127,8 @@ export class Dialogs {
     })}`;
     const quotes = told.data.items;
     effect.replaceChildren(
+      at && quotes[0] && Date.parse(quotes[0].estimatedStartTime) / 1000 > at + 60
+        ? html("p", { class: "notice warn" }, "This is later than you picked: what is promised already comes first, and a workspace runs one request at a time.") : null,
       quotes.length ? html("ul", { class: "plain-list quotes" }, quotes.map((quote) => this.#line(quote))) : html("p", {}, told.message),
       html("p", {}, html("a", { class: "button primary", href }, "Request this")),
     );

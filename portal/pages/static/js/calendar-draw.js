@@ -105,7 +105,7 @@ export class Drawing {
   }
 
   #bar(bar, row, place) {
-    const { span, requests, utc, own } = this.#model;
+    const { span, requests, utc, own, workspaces } = this.#model;
     const at = placed(span, bar);
     if (!at) return null;
     const isSeen = bar.request !== undefined;
@@ -116,7 +116,7 @@ export class Drawing {
     const box = { y: PAD, height: ROW - 2 * PAD, rx: 3 };
     if (at.use.width < at.width) found.append(svg("rect", { class: "hold", x: at.x, width: at.width, ...box }));
     found.append(svg("rect", { class: "use", x: at.use.x, width: at.use.width, ...box }));
-    const label = shortened(labelOf(bar), at.use.width - 8);
+    const label = shortened(labelOf(bar), at.use.width - 8, workspaces > 1);
     if (label) found.append(svg("text", { x: at.use.x + 5, y: ROW / 2 + 4 }, label));
     return [this.#likely(request, bar), found];
   }
@@ -185,9 +185,9 @@ export class Drawing {
 const labelOf = (bar) => (bar.request === undefined && bar.kind !== "maintenance" && bar.kind !== "out" ? "" : nameOf(bar));
 
 /** The text as far as it fits; empty: not even its beginning does. */
-function shortened(text, width) {
+function shortened(text, width, hasWorkspace) {
   const fits = Math.floor(width / LETTER);
-  if (text.length <= fits) return text;
+  if (text.length <= fits && hasWorkspace) return text;
   const last = text.includes("/") ? text.split("/")[1] : text;
   if (last.length <= fits) return last;
   return fits < 4 ? "" : `${last.slice(0, fits - 1)}…`;

@@ -111,7 +111,7 @@ export function ticks(span, utc) {
   }
   const days = Math.ceil(hours / 24);
   const skip = Math.ceil(days / fits);
-  return marks(span, utc, DAY, (at, number) => (number % skip ? "" : dayLabel(at, utc, span.width / days < 58)));
+  return marks(span, utc, DAY, (at, number) => (number % skip ? "" : dayLabel(at, utc, span.width / days < 58, !number)));
 }
 
 function marks(span, utc, step, label) {
@@ -146,11 +146,11 @@ const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "
 const two = (number) => String(number).padStart(2, "0");
 const hourLabel = (at, utc) => `${two(shifted(at, utc).getUTCHours())}:${two(shifted(at, utc).getUTCMinutes())}`;
 
-function dayLabel(at, utc, isShort = false) {
+function dayLabel(at, utc, isShort = false, isFirst = false) {
   const date = shifted(at, utc);
   const day = date.getUTCDate();
-  if (isShort) return day === 1 ? `${MONTHS[date.getUTCMonth()]} 1` : String(day);
-  return `${DAYS[date.getUTCDay()]} ${day}${day === 1 ? ` ${MONTHS[date.getUTCMonth()]}` : ""}`;
+  if (isShort) return day === 1 || isFirst ? `${MONTHS[date.getUTCMonth()]} ${day}` : String(day);
+  return day === 1 ? `${MONTHS[date.getUTCMonth()]} 1` : `${DAYS[date.getUTCDay()]} ${day}`;
 }
 
 export const isWeekend = (at, utc) => [0, 6].includes(shifted(at, utc).getUTCDay());

@@ -14,7 +14,8 @@ const capital = (text) => text.slice(0, 1).toUpperCase() + text.slice(1);
 
 /** `row` is its node; `request` is what is known of the request, if the reader may see it. */
 export function sentenceOf(bar, row, request, utc) {
-  const name = capital(nameOf(bar));
+  // A name stays as it is written.
+  const name = bar.request ?? capital(nameOf(bar));
   const at = (instant) => spokenAt(instant, utc);
   const until = bar.until === undefined ? "" : ` until ${at(bar.end ?? bar.until)}`;
   if (bar.kind === "maintenance") return `${name} from ${at(bar.begin)}${until}.`;

@@ -25,6 +25,7 @@ const model = {
   span: { from: given.from, to: given.from + SPAN_S, width: 1 },
   stack: { heads: [], height: 0 },
   own: new Set(given.own),
+  workspaces: given.workspaces,
   utc,
   now: now() / 1000,
   cursor: -1,
@@ -123,7 +124,9 @@ export function patch(delta) {
     model.rows.set(number, row);
     drawing.row(number);
   }
-  if (freed.length) drawing.headings();
+  const woken = model.pools.filter((pool) => pool.idle && delta.rows.some((row) => row.cluster === pool.cluster && row.pool === pool.pool && row.bars.length));
+  for (const pool of woken) pool.idle = false;
+  if (freed.length || woken.length) drawing.headings();
 }
 
 document.body.addEventListener("egs:calendar", ({ detail }) => {
@@ -267,7 +270,7 @@ function put(number) {
   if (y > root.scrollTop + root.clientHeight - 90) root.scrollTop = y - root.clientHeight + 110;
   drawing.cursor(model.cursor);
   const row = model.rows.get(model.cursor);
-  if (row) say([`${row.node}, ${row.cluster}.`, row.state === "Ready" ? "" : `${row.state}.`, ...row.bars.slice(0, 3).map((bar) => sentenceOf(bar, row, model.requests[bar.request], utc)), row.bars.length ? "" : "Nothing is planned."].join(" ").trim());
+  if (row) say([`${row.node}, ${row.cluster}.`, row.state === "Ready" ? "" : `${row.state}.`, ...row.bars.slice(0, 3).map((bar) => sentenceOf(bar, row, model.requests[bar.request], utc)), row.bars.length ? "" : "Nothing is planned."].filter(Boolean).join(" "));
 }
 
 const KEYS = {

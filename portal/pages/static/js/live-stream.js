@@ -112,7 +112,7 @@ export class LiveStream {
       if (said.status === 401 || said.status === 403) this.#out();
       return;
     }
-    this.#tell({ ...said, kind: event, id });
+    this.#tell({ id, ...said, kind: event });
     if (id) this.last = id;
   }
 
