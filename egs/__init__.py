@@ -35,7 +35,7 @@ __all__ = [
     "GpuSlicingProfile", "Inventory", "InventoryUsage", "Items", "ListInventoryResponse",
     "ListWorkspaceInventoryUsageResponse", "ListWorkspacesResponse", "Patience", "QueueRow", "Usage",
     "Values", "WaitTime", "Why", "Workload", "WorkloadPod", "Workspace", "WorkspacePolicy", "aio",
-    "alerts", "approvals", "approve", "authenticate", "blame", "cancel_gpu_request", "clear_node",
+    "alerts", "approvals", "approve", "authenticate", "blame", "calendar", "cancel_gpu_request", "clear_node",
     "create_api_key",
     "create_gpr_template", "create_gpr_template_binding", "create_owner_api_key", "create_workspace",
     "delete_api_key", "delete_gpr_template", "delete_gpr_template_binding", "delete_workspace",

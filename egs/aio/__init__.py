@@ -16,7 +16,7 @@ from egs.asking import choosing, fleet, following, keys, login, looking, request
 from egs.sessions import get_authenticated_session, get_global_session, update_global_session
 
 __all__ = [
-    "alerts", "approvals", "approve", "authenticate", "blame", "cancel_gpu_request", "clear_node",
+    "alerts", "approvals", "approve", "authenticate", "blame", "calendar", "cancel_gpu_request", "clear_node",
     "create_api_key",
     "create_gpr_template", "create_gpr_template_binding", "create_owner_api_key", "create_workspace",
     "delete_api_key", "delete_gpr_template", "delete_gpr_template_binding", "delete_workspace",
@@ -70,6 +70,7 @@ gpu_values = coroutine(running.gpu_values)
 diagnose = coroutine(running.diagnose)
 free_nodes = coroutine(running.free_nodes)
 schedule = coroutine(looking.schedule)
+calendar = coroutine(looking.calendar)
 usage = coroutine(looking.usage)
 problems = coroutine(looking.problems)
 write_status = coroutine(looking.write_status)

@@ -190,6 +190,32 @@ def schedule(authenticated_session: AuthenticatedSession | None = None) -> Scrip
     return _report(f"{API}/plan", {}, authenticated_session)
 
 
+def calendar(  # noqa: PLR0913 - each narrows the calendar
+    begin: datetime | str | None = None,
+    hours: int = 336,
+    authenticated_session: AuthenticatedSession | None = None,
+    *,
+    first: int = 0,
+    rows: int = 60,
+    cluster: str | None = None,
+    pool: str | None = None,
+    shape: str | None = None,
+    workspace_name: str | None = None,
+    free: bool = False,
+) -> Script[Answered]:
+    """Nodes as rows with bars: what has each, and what starts next. Times of bars are seconds since 1970.
+
+    A window of `rows` from number `first` on and of `hours` from `begin` on (None: now); `total` counts all that match.
+
+    Example:
+        >>> egs.calendar(hours=24, authenticated_session=auth)["total"]
+        6
+    """
+    wanted = {"from": instant_text(begin), "hours": hours, "first": first, "rows": rows, "cluster": cluster}
+    wanted |= {"pool": pool, "shape": shape, "sliceName": workspace_name, "free": free or None}
+    return _report(f"{API}/calendar", wanted, authenticated_session)
+
+
 def problems(authenticated_session: AuthenticatedSession | None = None) -> Script[Items[Answered]]:
     """What is wrong with the repository's documents: the rows of `egs get problems -o json`. For admins.
 

@@ -155,7 +155,8 @@ def test_the_keyboard_does_what_the_pointer_does(quiet, visitor):
     page = visitor(quiet).log_in("bo-owner", "/calendar")
     page.locator("#calendar").focus()
     page.keyboard.press("ArrowDown")
-    expect(page.locator("#calendar-told")).to_contain_text("h100-1, east. Another workspace's request has this node until")
+    taken = "h100-1, east. Another workspace's request has this node until"
+    expect(page.locator("#calendar-told")).to_contain_text(taken)
     page.keyboard.press("Enter")
     dialog = page.locator("#calendar-bar")
     expect(dialog).to_contain_text("vision/next")

@@ -286,6 +286,10 @@ def test_the_queue_in_its_order(do, site):
     assert [row.gpr_id for row in rows] == [ids[2], ids[0]]
     assert rows[0].rank == 1
     assert do("schedule")["requests"]
+    whole = do("calendar", hours=24, cluster="east")
+    assert {row["cluster"] for row in whole["rows"]} == {"east"}
+    assert set(ids) <= {request["gprId"] for request in whole["requests"].values()}
+    assert len(do("calendar", None, 24, first=1, rows=2)["rows"]) == 2
     assert "total" in do("insights", 7)
 
 
