@@ -23,7 +23,7 @@ from tests.support.world import START
 @pytest.fixture
 def system(tmp_path: Path) -> System:
     """The example, not yet taken over by a controller."""
-    settings = Settings(repo=str(tmp_path / "fleet.git"), state=tmp_path, poll=timedelta(seconds=2))
+    settings = Settings(repo=str(tmp_path / "fleet.git"), state=tmp_path, poll=timedelta(minutes=1))
     found = System(tmp_path, settings)
     found.create(START)
     return found

@@ -148,7 +148,8 @@ class EmbeddedCluster:
 
     def follow(self, spec: ClusterSpec) -> None:
         """The manifest changed: nodes are added and removed, leases stay."""
-        self._fleet = fleet_of(self._name, spec)
+        if spec is not self._fleet.spec:  # it is told in each cycle
+            self._fleet = fleet_of(self._name, spec)
 
     def submit(self, job: Job, now: datetime) -> None:
         """A person starts a workload; its namespace must belong to a slice and its name be free there."""
