@@ -154,7 +154,7 @@ def test_run_serves_telemetry_where_it_is_told_to(place):
         listening = next(line for line in agent.stderr if "listening" in line)
         next(line for line in agent.stderr if "report written" in line)
         port = int(re.search(r"port=(\d+)", listening)[1])
-        page = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10).read().decode()
+        page = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60).read().decode()
         agent.send_signal(signal.SIGTERM)
         rest = agent.stderr.read()
     assert agent.returncode == 0, rest

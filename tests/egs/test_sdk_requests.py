@@ -147,14 +147,14 @@ def test_one_that_was_cancelled_is_waited_for(do, site):
     site.settle()
     do("cancel_gpu_request", request_id)
     site.settle()
-    ended = do("wait_for", request_id, "Cancelled", timeout=5)
+    ended = do("wait_for", request_id, "Cancelled", timeout=60)
     assert (ended.request_id, ended.workspace_name, ended.is_over) == (request_id, "vision", True)
     with pytest.raises(exceptions.PhaseNotReached) as told:
-        do("wait_for", request_id, "Provisioned", timeout=5)
+        do("wait_for", request_id, "Provisioned", timeout=60)
     assert told.value.request.status.provisioning_status == "Cancelled"
     assert do("events", request_id=request_id)[0].reason == "GPRCancelled"
     with pytest.raises(exceptions.ResourceNotFound):
-        do("wait_for", "gpr-00000000-0000", "Cancelled", timeout=5)
+        do("wait_for", "gpr-00000000-0000", "Cancelled", timeout=60)
 
 
 def test_releasing_one_that_waits_cancels_it(do, site):

@@ -149,11 +149,11 @@ def test_a_push_is_seen_at_once_when_the_forge_tells_of_it(tmp_path: Path) -> No
             repos.commit(repo, {"slices/a/gprs/x.yaml": gpr("a", "x").encode()})
             url = f"http://127.0.0.1:{port}/hooks/push/lab"
             hook = urllib.request.Request(url, b"{}", {"X-Gitlab-Token": "a secret of ours"})
-            assert urllib.request.urlopen(hook, timeout=10).status == 202
+            assert urllib.request.urlopen(hook, timeout=60).status == 202
         if "GPRCreated request=a/x" in line:
             filed = line
             break
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
         assert 'egs_leading{repo="lab"} 1.0' in answer.read().decode()
     process.terminate()
     process.communicate(timeout=60)

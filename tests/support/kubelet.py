@@ -15,7 +15,7 @@ from reconciler.clusters.kubernetes.api.api_client import Json, Rejected
 from reconciler.clusters.kubernetes.nodes.node_inventory import gpus_of
 from tests.support.kube import Plane
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 class Kubelets:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-READY_S = 30.0
+READY_S = 60.0
 
 
 def needs_prometheus() -> None:

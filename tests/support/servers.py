@@ -20,7 +20,7 @@ from pathlib import Path
 
 SSHD = shutil.which("sshd") or (path if Path(path := "/usr/sbin/sshd").exists() else None)
 
-_PATIENCE_S = 20.0
+_PATIENCE_S = 60.0
 
 
 @dataclass(frozen=True)

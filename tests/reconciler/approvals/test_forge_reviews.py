@@ -135,13 +135,13 @@ def test_nothing_waits_for_an_answer_and_whoever_waits_is_woken_by_a_new_one() -
     beside = OneByOne()
 
     def run(work: object) -> None:
-        beside(lambda: (may_answer.wait(10), work())[1])  # type: ignore[operator]
+        beside(lambda: (may_answer.wait(60), work())[1])  # type: ignore[operator]
 
     reviews = Reviews(forge, "main", run, woken.set)  # type: ignore[arg-type]
     assert _after(reviews, 0) is None
     assert _after(reviews, 61) is None  # asked once, and still under way
     may_answer.set()
-    assert woken.wait(10)
+    assert woken.wait(60)
     assert _after(reviews, 59) == 1
     assert forge.asked == 1
 
@@ -154,4 +154,4 @@ def test_work_that_fails_does_not_end_the_thread() -> None:
 
     beside(broken)
     beside(done.set)
-    assert done.wait(10)
+    assert done.wait(60)

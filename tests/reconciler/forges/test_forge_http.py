@@ -23,7 +23,7 @@ from schemas.errors import Fault, UserError
 from tests.support.forge import START
 
 TOKEN = "very-secret-token"
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 Respond = Callable[[BaseHTTPRequestHandler], None]
 
 

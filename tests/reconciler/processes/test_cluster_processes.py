@@ -59,7 +59,7 @@ def test_the_webhook_answers_with_the_certificate_that_it_keeps_in_the_cluster(k
         port = int(told(log, "admission answers").rpartition("port=")[2].split()[0])
         secret = kube.api.get(f"/api/v1/namespaces/{SYSTEM}/secrets/egs-admission")
         tls = ssl.create_default_context(cadata=base64.b64decode(secret["data"]["ca.crt"]).decode())
-        peer = http.client.HTTPSConnection("127.0.0.1", port, timeout=10, context=tls)
+        peer = http.client.HTTPSConnection("127.0.0.1", port, timeout=60, context=tls)
         peer.request("GET", "/healthz")
         assert peer.getresponse().status == 200
         peer.close()

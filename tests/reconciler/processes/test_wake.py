@@ -49,7 +49,7 @@ class Loop:
     def reaches(self, *, begun: int = 0, ended: int = 0) -> bool:
         """True as soon as so many cycles began and ended; False when they do not within a while."""
         with self.changed:
-            return self.changed.wait_for(lambda: self.begun >= begun and self.ended >= ended, timeout=10)
+            return self.changed.wait_for(lambda: self.begun >= begun and self.ended >= ended, timeout=60)
 
 
 @pytest.fixture
@@ -192,7 +192,7 @@ def test_a_cycle_that_fails_is_tried_again_later_and_later(started):
 
 def test_what_no_later_cycle_can_mend_ends_the_loop(started):
     one = started(Loop(fail=lambda _: UserError("adopt it", "NotAdopted")))
-    assert one.ended.wait(10)
+    assert one.ended.wait(60)
     assert one.failed is not None
 
 
@@ -234,7 +234,7 @@ def test_what_is_due_beside_a_long_cycle_is_asked_for_while_it_runs(started):
         return now
 
     started(loop, beside=beside)
-    assert asked.wait(10)
+    assert asked.wait(60)
     assert loop.ended == 0
     loop.go.set()
 
@@ -247,7 +247,7 @@ def test_trouble_beside_a_cycle_ends_neither(started):
         raise RuntimeError("a bug")
 
     started(loop, beside=beside)
-    assert all(tries.acquire(timeout=10) for _ in range(3))
+    assert all(tries.acquire(timeout=60) for _ in range(3))
     assert loop.reaches(ended=2)
 
 

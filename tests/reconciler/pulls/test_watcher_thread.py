@@ -18,7 +18,7 @@ from reconciler.pulls.watcher_thread import Attending
 from schemas.errors import Fault, UserError
 from tests.support.world import START
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 @dataclass

@@ -68,7 +68,7 @@ class Source:
 
     def _took(self, question: Collection[NodeKey] | Query) -> None:
         self.asked.append(question)
-        assert self.goes_on.wait(10)
+        assert self.goes_on.wait(60)
         if self.breaks is not None:
             raise self.breaks
 

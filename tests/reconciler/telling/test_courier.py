@@ -25,7 +25,7 @@ def parcel(*urls: str, id_: str = "0123456789abcdef0123") -> Parcel:
 
 
 def answers(carrier: Courier, now: datetime = START) -> Mapping[str, Answer]:
-    return eventually(lambda: carrier.returned(now), "an answer", within_s=30)
+    return eventually(lambda: carrier.returned(now), "an answer", within_s=60)
 
 
 def test_a_webhook_gets_the_message_and_its_id() -> None:
@@ -85,14 +85,14 @@ def test_a_service_that_hangs_holds_up_nobody_and_is_not_tried_again_before_it_e
         hanging.gate.clear()
         carrier = Courier()
         assert carrier.send(parcel(hanging.url(), id_="slow"), at(0))
-        eventually(lambda: hanging.calls, "the call that hangs", within_s=30)
+        eventually(lambda: hanging.calls, "the call that hangs", within_s=60)
         assert carrier.send(parcel(other.url(), id_="quick"), at(0))
         assert answers(carrier) == {"quick": Answer.DELIVERED}
         assert not carrier.send(parcel(hanging.url(), id_="slow"), at(0)), "it is under way"
         assert carrier.returned(at(0) + PATIENCE) == {"slow": Answer.TIMED_OUT}
         assert not carrier.send(parcel(hanging.url(), id_="slow"), at(2)), "its thread still hangs"
         hanging.gate.set()
-        eventually(lambda: carrier.send(parcel(hanging.url(), id_="slow"), at(3)), "it ended", within_s=30)
+        eventually(lambda: carrier.send(parcel(hanging.url(), id_="slow"), at(3)), "it ended", within_s=60)
         assert answers(carrier, at(3)) == {"slow": Answer.DELIVERED}
 
 

@@ -250,7 +250,7 @@ def server(certificate: Certificate) -> Iterator[AdmissionServer]:
 def connection(server: AdmissionServer, certificate: Certificate) -> http.client.HTTPSConnection:
     """Of a client that believes this authority only."""
     tls = ssl.create_default_context(cadata=certificate.authorities.decode())
-    return http.client.HTTPSConnection("127.0.0.1", server.port, timeout=10, context=tls)
+    return http.client.HTTPSConnection("127.0.0.1", server.port, timeout=60, context=tls)
 
 
 def test_one_connection_carries_many_reviews(server: AdmissionServer, certificate: Certificate) -> None:
