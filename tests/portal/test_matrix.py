@@ -321,9 +321,11 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 def routes_of(site: Site) -> set[str]:
-    """Method and path of all that the application serves."""
+    """Method and path of all that the application serves to programs; tests/portal/pages ask the pages."""
     found = set[str]()
     for route in site.portal.app.routes:
+        if getattr(getattr(route, "endpoint", None), "__module__", "").startswith("portal.pages"):
+            continue
         path = str(getattr(route, "path", route)).removeprefix(API)
         found |= {
             f"{method} {path}" for method in getattr(route, "methods", None) or {"?"} if method != "HEAD"

@@ -123,23 +123,6 @@ def test_a_word_that_makes_no_sense(site: Site, more: dict[str, str], says: str)
     assert site.main(WORD) is None
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/admin/approvals/vision/big",
-        "/admin/clusters/east/maintenance",
-        "/admin/clusters/east/maintenance/remove",
-        "/admin/nodes/east/h100-1/clear",
-        "/admin/nodes/east/h100-1/out",
-    ],
-)
-def test_only_admins_send(site: Site, path: str) -> None:
-    """B10."""
-    before = site.log()
-    assert send(site, path, {"decision": "approve"}, "olga-owner").status_code == 403
-    assert site.log() == before
-
-
 def test_a_window_is_planned_and_removed(site: Site) -> None:
     """G4: the document gets the window, and loses exactly this one."""
     before = site.main(EAST)
