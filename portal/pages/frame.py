@@ -43,6 +43,7 @@ ADMIN_PLACES: tuple[Place, ...] = (
     Place("/admin", "Overview", "promises", has_below=False),
     Place("/admin/approvals", "Approvals", "approvals"),
     Place("/admin/clusters", "Clusters", "clusters", others=("/admin/nodes/",)),
+    Place("/admin/health", "GPU health", "health"),
 )
 
 

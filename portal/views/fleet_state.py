@@ -167,8 +167,8 @@ def slips(view: View, since: datetime) -> list[Moved]:
     return sorted(found, key=lambda one: (-one.slip.at.timestamp(), one.request))
 
 
-def waiting(view: View) -> Mapping[str, int]:
-    """Number of waiting requests by phase."""
+def phases(view: View) -> Mapping[str, int]:
+    """Number of live requests by phase."""
     found: dict[str, int] = defaultdict(int)
     for status in live(view.facts.requests).values():
         found[str(status.phase)] += 1

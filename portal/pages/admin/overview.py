@@ -37,6 +37,6 @@ def overview(visit: AdminVisiting) -> Response:
         ledger=promises_json(view.facts, MONTHS, visit.caller.sees),
         moved=moved[:SLIPS],
         moves=len(moved),
-        phases=fleet_state.waiting(view),
+        phases=fleet_state.phases(view),
         silences=seen.silences,
     )

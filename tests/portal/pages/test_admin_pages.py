@@ -17,6 +17,7 @@ PAGES = (
     "/admin/approvals/vision/big",
     "/admin/clusters",
     "/admin/clusters/east",
+    "/admin/health",
     f"/admin/nodes/east/{BAD}",
 )
 
@@ -135,3 +136,18 @@ def test_a_node_shows_verdicts_cards_and_checks(site: Site) -> None:
     assert "Held by vision/train until" in text
     assert "Before: NcclLatency passed" in text
     assert site.client().get("/admin/nodes/east/none", headers={"Accept": "text/html"}).status_code == 404
+
+
+def test_health_shows_where_it_is_hot_and_what_fails_again(site: Site) -> None:
+    """H4, H14: the hot GPU first, the fault in words, the card's outages, and what to do about the node."""
+    html = page(site, "/admin/health")
+    text = words(html)
+    assert f"east/{BAD} Unhealthy Xid79 GPU 3 has Xid79 reset" in text
+    assert re.search(r"Request h100-\d GPU 3 1\d\d % 91 ", text), text  # the first row: over its limit
+    assert f"{SERIAL}" in text
+    assert '<td class="heat h5"' in html
+    assert f'action="/admin/nodes/east/{BAD}/clear"' in html
+    cool = page(site, "/admin/health?cluster=west")
+    assert '<td class="heat h5"' not in cool
+    assert "No GPU reports a fault" in cool
+    assert "h100-4" not in words(page(site, "/admin/health?cluster=east&trouble=true"))
