@@ -25,8 +25,8 @@ __all__ = [
     "get_workspace", "get_workspace_kubeconfig", "get_workspace_policy", "gpu_request_status",
     "gpu_request_status_for_workspace", "gpu_values", "gpus", "insights", "inventory", "list_api_keys",
     "list_gpr_template_bindings", "list_gpr_templates", "list_workspace_policies", "list_workspaces",
-    "plan_maintenance", "problems", "promises", "queue", "reject", "release_gpu", "remove_maintenance",
-    "request_gpu", "request_gpu_with_auto_cluster",
+    "move_gpu_request", "plan_maintenance", "problems", "promises", "queue", "reject", "release_gpu",
+    "remove_maintenance", "request_gpu", "request_gpu_with_auto_cluster",
     "request_gpu_with_auto_gpu_selection", "request_gpu_with_auto_selection",
     "request_gpu_with_manual_selection", "restore_gpu_request", "resume_gpu_request", "schedule",
     "stop_gpu_request", "update_global_session", "update_gpr_template", "update_gpr_template_binding",
@@ -49,6 +49,7 @@ release_gpu = coroutine(requesting.release_gpu)
 extend = coroutine(requesting.extend)
 stop_gpu_request = coroutine(requesting.stop_gpu_request)
 restore_gpu_request = coroutine(requesting.restore_gpu_request)
+move_gpu_request = coroutine(requesting.move_gpu_request)
 resume_gpu_request = coroutine(requesting.resume_gpu_request)
 gpu_request_status = coroutine(requesting.gpu_request_status)
 gpu_request_status_for_workspace = coroutine(requesting.gpu_request_status_for_workspace)

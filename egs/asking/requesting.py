@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from typing import Any, Unpack, overload
+from typing import Any, Literal, Unpack, overload
 
 from egs.arguments import check
 from egs.asking.paging import pages
@@ -277,6 +277,25 @@ def restore_gpu_request(
         'unchanged'
     """
     ask = Ask("POST", f"{GPR}/restore", body={"gprId": request_id})
+    return (yield from _changed(ask, authenticated_session))
+
+
+def move_gpu_request(
+    request_id: str,
+    authenticated_session: AuthenticatedSession | None = None,
+    *,
+    before: str = "",
+    to: Literal["", "first", "last"] = "",
+) -> Script[Change]:
+    """Move a waiting request among those of its priority: just before another one, or to an end. Admins only.
+
+    Raises:
+        BadParameters: give exactly one of `before` and `to`.
+        Conflict: it does not wait, or the other request has another priority.
+        ResourceNotFound: there is no such request, or the caller may not see it.
+    """
+    body = {"gprId": request_id, "before": before, "to": to}
+    ask = Ask("POST", f"{API}/queue/move", body=body)
     return (yield from _changed(ask, authenticated_session))
 
 

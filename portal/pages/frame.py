@@ -41,6 +41,7 @@ PLACES = (
 )
 ADMIN_PLACES: tuple[Place, ...] = (
     Place("/admin", "Overview", "promises", has_below=False),
+    Place("/admin/queue", "Queue", "queue"),
     Place("/admin/approvals", "Approvals", "approvals"),
     Place("/admin/clusters", "Clusters", "clusters", others=("/admin/nodes/",)),
     Place("/admin/health", "GPU health", "health"),

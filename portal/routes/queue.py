@@ -5,21 +5,28 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Body, Query, Response
 from pydantic import ConfigDict, Field
 
-from portal.http.context import Asking, Envelope, Of, Page, Wire, ok
+from portal.http.context import Asking, Envelope, Looking, Of, Page, Wire, changed, ok
 from portal.http.errors import bad_parameters
 from portal.http.etags import QUEUE_ROW, STANDS, of_each, tag_without
 from portal.http.paging import Portioned, portion
 from portal.http.past import Then
 from portal.identity.callers import Caller
-from portal.identity.rights import seen_slice
+from portal.identity.rights import check_admin, seen_slice
 from portal.live.calendar_rows import MOST_ROWS, CalendarData, Wanted, Window, calendar
-from portal.openapi.refusals import refusals
+from portal.openapi.refusals import NAMED, refusals
+from portal.vendor.gpr_answers import id_of
+from portal.vendor.gpr_models import GprChanged
+from portal.vendor.what_if_models import Moving
 from portal.views.plan_text import plan_text
 from portal.views.queues import queue, queue_row
 from portal.views.view import View
+from portal.writes import queue_moves
+from portal.writes.gpr_changes import seen
+from portal.writes.replayed_answers import Named, id_then
+from portal.writes.write_request import Changes, Tree, WriteRequest
 from schemas.reading.units import parse_instant, seconds, wire
 
 router = APIRouter(tags=["Queue"])
@@ -77,6 +84,30 @@ async def get_queue(
     page = Page[QueueRow](items=[QueueRow.model_validate(row) for row in rows], next=more)
     tag_without(of_each(QUEUE_ROW), page)
     return ok(page)
+
+
+@router.post("/queue/move", responses=refusals(404, *NAMED), summary="Move a waiting request.")
+async def move(
+    moving: Annotated[Moving, Body(examples=[{"gprId": "vision/train", "to": "first"}])],
+    view: Looking,
+    caller: Asking,
+    parts: Of,
+    named: Named,
+) -> Envelope[GprChanged]:
+    """Among requests of its priority, as `egs gpr move`; `POST whatif` tells whom it delays. Admins only."""
+    if named.landed is not None:
+        id_ = id_then(view, parts.store, named.landed.commit, moving.gpr_id)
+        return ok(GprChanged(gpr_id=id_, change=changed(named.landed)))
+    found = seen(view, caller, moving.gpr_id)
+    check_admin(caller, "move requests")
+
+    def make(view: View, tree: Tree) -> Changes:
+        return queue_moves.moved(view, tree, caller, moving)
+
+    where = moving.to or f"before {moving.before}"
+    write = WriteRequest(caller, f"Move {found.key} {where}"[:200], make, named.key)
+    landed = await parts.writer.submit(write)
+    return ok(GprChanged(gpr_id=id_of(view, found) or found.key, change=changed(landed)))
 
 
 @router.get(

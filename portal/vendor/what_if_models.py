@@ -36,18 +36,23 @@ class EndRequest(GprNamed):
     do: Literal["end"]
 
 
-class MoveRequest(GprNamed):
-    """Move a waiting request among those of its priority, as `egs gpr move` would. Admins only."""
+class Moving(GprNamed):
+    """Moves a waiting request among those of its priority."""
 
-    do: Literal["move"]
     before: Place = Field("", description="Just before this request: its id, or slice/name.")
     to: Literal["", "first", "last"] = Field("", description="To an end of its priority.")
 
     @model_validator(mode="after")
-    def _names_one(self) -> MoveRequest:
+    def _names_one(self) -> Moving:
         if bool(self.before) == bool(self.to):
             raise ValueError("give one of before and to")
         return self
+
+
+class MoveRequest(Moving):
+    """Move a waiting request among those of its priority, as `POST queue/move` would. Admins only."""
+
+    do: Literal["move"]
 
 
 class AddMaintenance(Wire):

@@ -73,7 +73,7 @@ def clusters(view: View, caller: Caller) -> list[Row]:
 
 def nodes(view: View, caller: Caller, cluster: str, pool: str) -> list[Row]:
     """Nodes that the caller may see, those without a pool last; empty `cluster` and `pool` mean all."""
-    rows = view.once(_all_nodes)
+    rows = view.once(all_nodes)
     seen, redactor = clusters_seen(view, caller), Redactor(caller, view)
     return [
         veiled(redactor, row)
@@ -94,7 +94,7 @@ def _needs(view: View) -> Needs:
     return capacity_rows.needs_in(view.state)
 
 
-def _all_nodes(view: View) -> list[Row]:
+def all_nodes(view: View) -> list[Row]:
     """Computed once per view: the schedule of the nodes costs a plan."""
     return tables.nodes(view.state) + tables.unmanaged_nodes(view.state)
 

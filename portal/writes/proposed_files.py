@@ -23,18 +23,16 @@ from portal.vendor.what_if_models import (
     WhatIfAsk,
 )
 from portal.views.view import View
-from portal.writes import gpr_changes
+from portal.writes import gpr_changes, queue_moves
 from portal.writes.base_content import authors_of
 from portal.writes.write_request import Changes
-from reconciler.changes.move import Target, numbers_for, with_move
 from reconciler.changes.reinstate import held_by_path, versions_of
 from reconciler.changes.yaml_list import with_item
 from reconciler.documents.restored_files import last_read
-from reconciler.sources.command_errors import NotAllowed
 from reconciler.store.store_port import Store
 from schemas.reading.manifest_paths import path_of
 from schemas.reading.strict_yaml import Refused
-from schemas.rules.view import cluster_path, gpr_path
+from schemas.rules.view import cluster_path
 from schemas.status.gpr_status import HOLDING
 
 
@@ -130,16 +128,7 @@ def _ended(edit: EndRequest, caller: Caller, tree: ProposedTree) -> Changes:
 
 def _moved(edit: MoveRequest, caller: Caller, tree: ProposedTree) -> Changes:
     check_admin(caller, "move requests")
-    found = gpr_changes.seen(tree.view, caller, edit.gpr_id)
-    before = gpr_changes.seen(tree.view, caller, edit.before).key if edit.before else ""
-    if before == found.key:
-        raise bad_parameters(f"before: {before} cannot be put before itself")
-    try:
-        numbers = numbers_for(tree.view.state, found.key, Target(edit.to, before))
-        paths = {gpr_path(*key.split("/")): number for key, number in numbers.items()}
-        return {path: with_move(path, tree.read(path), number) for path, number in sorted(paths.items())}
-    except NotAllowed as error:
-        raise conflict(str(error)) from error
+    return queue_moves.moved(tree.view, tree, caller, edit)
 
 
 def _maintained(edit: AddMaintenance, caller: Caller, tree: ProposedTree) -> Changes:

@@ -159,6 +159,7 @@ TABLE: Mapping[str, Path] = {
     "GET /watch": Path(_sees, OF_SLICE),
     "GET /live": Path(_known),
     "GET /queue": Path(_sees, OF_SLICE),
+    "POST /queue/move": Path(ADMIN_OF, body={"gprId": "{slice}/second", "to": "last"}),
     "GET /plan": Path(_known),
     "POST /whatif": Path(_sees, body={"changes": [{"do": "end", "gprId": "{id}"}]}),
     "GET /calendar": Path(_sees, OF_SLICE),

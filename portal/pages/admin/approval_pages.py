@@ -16,10 +16,12 @@ from portal.http.errors import ApiError, bad_parameters
 from portal.pages.forms import Form, Sent, filled, whole
 from portal.pages.visit import AdminVisiting, Visit
 from portal.routes import approvals
-from portal.vendor.approval_models import Decision, Pending, pending
+from portal.vendor.approval_models import Decision, Pending, decided, pending
 from portal.vendor.gpr_answers import data_of
 from portal.vendor.workspace_models import workspace_of
+from portal.views.what_if import WhatIf, what_if
 from portal.writes.gpr_changes import seen
+from portal.writes.proposed_files import ProposedTree
 from portal.writes.replayed_answers import naming_of
 from reconciler.model.statuses import live
 from reconciler.queries.policy_problems import NEEDS_APPROVAL
@@ -27,7 +29,7 @@ from schemas.errors import EgsError
 from schemas.reading.reader import rule_of
 from schemas.reading.units import format_instant
 from schemas.rules.fit import admins_needed
-from schemas.status.gpr_status import GPRStatus
+from schemas.status.gpr_status import GPRStatus, Phase
 
 router = APIRouter(include_in_schema=False)
 
@@ -79,9 +81,9 @@ def approval_list(visit: AdminVisiting) -> Response:
 
 
 @router.get(PAGE + "/{slice_}/{name}")
-def approval_page(visit: AdminVisiting, slice_: str, name: str) -> Response:
-    """One request: what is asked for, which rule is broken, and the form of the decision."""
-    return _page(visit, f"{slice_}/{name}")
+async def approval_page(visit: AdminVisiting, slice_: str, name: str) -> Response:
+    """One request: what is asked for, which rule is broken, what an approval would do, and the form of the decision."""
+    return await _page(visit, f"{slice_}/{name}")
 
 
 @router.post(PAGE + "/{slice_}/{name}")
@@ -93,7 +95,7 @@ async def decide(visit: AdminVisiting, form: Sent, slice_: str, name: str) -> Re
         named = await naming_of(visit.caller, visit.parts, form.get("key", ""))
         done = await approvals.decide(word, visit.view, visit.caller, visit.parts, named)
     except EgsError as error:
-        return _page(visit, key, form, error)
+        return await _page(visit, key, form, error)
     return visit.landed(PAGE, done.data.change)
 
 
@@ -116,9 +118,14 @@ def _word(key: str, form: Form, visit: Visit) -> Decision:
     return filled(Decision, fields)
 
 
-def _page(visit: Visit, key: str, form: Form | None = None, error: EgsError | None = None) -> Response:
+async def _page(visit: Visit, key: str, form: Form | None = None, error: EgsError | None = None) -> Response:
     view, now = visit.view, visit.now
     found = seen(view, visit.caller, key)
+    effect, hindrance = None, ""
+    try:
+        effect = await visit.parts.costly.answer(_approved, visit, key)
+    except EgsError as refused:
+        hindrance = str(refused) if refused.reason == "OwnRequest" else ""
     one = next((one for one in pending(view, visit.caller) if one.name == key), None)
     extension = next((one for one in _extensions(visit) if one.name == key), None)
     data = data_of(view, found, now, visit.redactor)
@@ -135,6 +142,8 @@ def _page(visit: Visit, key: str, form: Form | None = None, error: EgsError | No
         "shown": json.dumps(terms),
         "changed": _changed(form, terms),
         "workspace": workspace_of(view, found.slice),
+        "effect": effect,
+        "hindrance": hindrance,
         "words": view.wanted.decisions.get(key, ()),
         "admins_needed": _admins_needed(visit, one),
         "meanings": MEANINGS,
@@ -144,6 +153,17 @@ def _page(visit: Visit, key: str, form: Form | None = None, error: EgsError | No
     }
     status = error.status if isinstance(error, ApiError) else HTTPStatus.OK
     return visit.page("admin/approval.html", status if error else HTTPStatus.OK, **told)
+
+
+def _approved(visit: Visit, key: str) -> WhatIf | None:
+    """What the least approval would do; None: it needs none. ApiError 403 for one's own request."""
+    view, store, now = visit.view, visit.parts.store, visit.now
+    status = view.facts.requests.get(key)
+    if status is None or status.phase is not Phase.PENDING_APPROVAL:
+        return None
+    word = Decision(gpr_id=key, decision="approve", spec_digest=status.spec_digest)
+    files = decided(view, ProposedTree(view, store), key, word, visit.caller, now)
+    return what_if(view, store, visit.caller, files, now)
 
 
 _SHOWN: Mapping[str, str] = {
