@@ -15,7 +15,8 @@ from portal.pages.forms import Form, Sent, filled, listed
 from portal.pages.visit import AdminVisiting, Visit
 from portal.routes import inventory
 from portal.routes.inventory import ClusterChanged, NodeNamed, Window
-from portal.views import node_past, table_rows
+from portal.views import table_rows
+from portal.views.fleet import node_past
 from portal.views.inventories import shown
 from portal.views.running_work import seen_by
 from portal.writes.replayed_answers import Naming, naming_of

@@ -9,8 +9,8 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from portal.pages.visit import AdminVisiting
-from portal.views import fleet_state, heat_map
-from portal.views.heat_map import By, NodeRow
+from portal.views.fleet import fleet_state, heat_map
+from portal.views.fleet.heat_map import By, NodeRow
 from portal.views.running_work import seen_by
 from reconciler.health.cards import lemons
 from reconciler.workloads import alerts

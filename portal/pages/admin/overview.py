@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from portal.pages.visit import AdminVisiting
 from portal.routes import problems
-from portal.views import fleet_state
+from portal.views.fleet import fleet_state
 from portal.views.running_work import seen_by
 from reconciler.queries.past.promise_rows import promises_json
 

@@ -17,7 +17,7 @@ from portal.pages.visit import AdminVisiting, Visit
 from portal.routes import gpr, queue, whatif
 from portal.vendor.gpr_models import GprEdit
 from portal.vendor.what_if_models import Moving, WhatIfAsk
-from portal.views.queue_order import ahead_of
+from portal.views.fleet.queue_order import ahead_of
 from portal.views.queues import queue as waiting_keys
 from portal.views.queues import queue_row
 from portal.views.what_if import WhatIf

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from portal.views import heat_map
-from portal.views.heat_map import By
+from portal.views.fleet import heat_map
+from portal.views.fleet.heat_map import By
 from reconciler.telemetry.telemetry_port import GpuKey, GpuSample, Metric
 from reconciler.workloads.gpu_rows import Gpu
 from reconciler.workloads.thresholds import Limits
