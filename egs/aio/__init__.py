@@ -29,7 +29,8 @@ __all__ = [
     "remove_maintenance", "request_gpu", "request_gpu_with_auto_cluster",
     "request_gpu_with_auto_gpu_selection", "request_gpu_with_auto_selection",
     "request_gpu_with_manual_selection", "restore_gpu_request", "resume_gpu_request", "schedule",
-    "stop_gpu_request", "update_global_session", "update_gpr_template", "update_gpr_template_binding",
+    "show_undo", "stop_gpu_request", "undo", "update_global_session", "update_gpr_template",
+    "update_gpr_template_binding",
     "update_gpu_request", "update_gpu_request_name", "update_gpu_request_priority", "update_workspace",
     "update_workspace_policy", "usage", "wait_for", "wait_time", "watch", "watch_events", "why",
     "workload", "workload_pods", "workloads", "workspace_inventory", "write_status",
@@ -62,6 +63,8 @@ insights = coroutine(looking.insights)
 promises = coroutine(looking.promises)
 blame = coroutine(looking.blame)
 difference = coroutine(looking.difference)
+show_undo = coroutine(looking.show_undo)
+undo = coroutine(looking.undo)
 workloads = coroutine(looking.workloads)
 workload = coroutine(running.workload)
 workload_pods = coroutine(running.workload_pods)

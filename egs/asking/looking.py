@@ -166,6 +166,28 @@ def difference(
     return _report(f"{API}/diff", wanted, authenticated_session)
 
 
+def show_undo(commit: str, authenticated_session: AuthenticatedSession | None = None) -> Script[Answered]:
+    """What taking a commit of main back would do: `files`, and the `effect` as a what-if answers; nothing is written.
+
+    Example:
+        >>> egs.show_undo(commit, auth)["effect"]["summary"]
+        '...'
+    """
+    return _report(f"{API}/undo", {"commit": commit}, authenticated_session)
+
+
+def undo(
+    commit: str, digest: str | None = None, authenticated_session: AuthenticatedSession | None = None
+) -> Script[Change]:
+    """Take a commit of main back by a pull request; `digest` of `show_undo`: only if it is still that change.
+
+    Raises Conflict: a later commit changed the same field, or it is another change now.
+    """
+    body = {"commit": commit, "digest": digest}
+    data = yield from call(authenticated_session, Ask("POST", f"{API}/undo", body=body))
+    return of(Change, data.get("change"))
+
+
 def workloads(
     workspace_name: str | None = None, authenticated_session: AuthenticatedSession | None = None
 ) -> Script[Items[Workload]]:

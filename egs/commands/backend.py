@@ -158,6 +158,9 @@ class Backend(Protocol):
     def remove_member(self, name: str, mail: str) -> None:
         """Remove a person from a slice."""
 
+    def undo(self, commit: str, *, is_trial: bool) -> Row:
+        """Propose the change that takes a commit back; a trial only shows it: the data of `egs undo`."""
+
     def decide(self, request: str, decision: Decision) -> None:
         """Approve or reject a request as it reads now."""
 

@@ -1,4 +1,4 @@
-"""Commands about what was: blame."""
+"""Commands about what was: blame, undo."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ import typer
 
 from egs.commands import options, output
 from egs.commands.backend import Backend
-from egs.commands.declare import READS_NOW, declare
+from egs.commands.declare import ASKS, READS_NOW, Place, declare
 from egs.commands.options import argument, option
 from egs.commands.output import Column, Form, at, field
+from egs.commands.questions import CHANGES, MOVES_NOBODY
 
 
 def register(app: typer.Typer) -> None:
     declare(app, "blame", "Say which commit set something.", blame, READS_NOW)
+    declare(app, "undo", "Take a commit back, by a pull request.", undo, _PROPOSES)
+
+
+_PROPOSES = Place({**ASKS.options, "now": options.Now}, "pull-request")
 
 
 _MAIN: tuple[Column, ...] = (
@@ -76,6 +81,37 @@ def blame(
         _text("")
     if found["status"]:
         _rows(found["status"], Form.TABLE, (*_STATUS, *values), "")
+
+
+_FILES: tuple[Column, ...] = (
+    ("FILE", field("path")),
+    ("CHANGE", field("change")),
+    ("FIELDS", lambda row: ", ".join(row["fields"]) or None),
+)
+
+
+def undo(
+    backend: Backend,
+    commit: Annotated[str, argument(metavar="COMMIT", help="A commit of main, or its first 7 characters.")],
+    dry_run: options.DryRun = False,
+    output: options.Output = Form.TABLE,
+) -> None:
+    """Take back what a commit changed, field by field, by a pull request; first it shows whom that moves.
+
+    \b
+    Examples:
+      egs undo 8d5f0a1c --dry-run
+      egs undo 8d5f0a1c
+
+    Later changes of other fields stay. If a later commit changed the same field, it is refused and says which.
+    """
+    found = backend.undo(commit, is_trial=dry_run)
+    if output is not Form.TABLE:
+        _data(found, output)
+        return
+    _rows(found["files"], Form.TABLE, _FILES, "")
+    _text("")
+    _rows(found["moves"], Form.TABLE, CHANGES, MOVES_NOBODY)
 
 
 def _shown(value: Any) -> str | None:

@@ -149,3 +149,19 @@ def changed(request: str, fields: Mapping[str, Any], subject: str) -> None:
     """Change fields, named as over HTTP; None removes a field."""
     done = asking.send_as_is("PUT", "gpr", {"gprId": named(request), **fields})
     report(subject, done["change"])
+
+
+_MOVE = ("slice", "name", "change", "was", "now", "cause", "by")
+"""Fields of a move, as `egs plan --against` has them."""
+
+
+def undo(commit: str, *, is_trial: bool) -> Row:
+    """Show what taking a commit back does to others, then propose it."""
+    found = asking.get("undo", {"commit": commit})
+    change: Row = {}
+    if not is_trial:
+        change = asking.send("POST", "undo", {"commit": found["undoes"], "digest": found["digest"]})["change"]
+        report(f"Undo {found['undoes'][:12]}", change)
+    told = {name: found[name] for name in ("undoes", "subject", "by", "files", "left")}
+    moves = [{name: row[name] for name in _MOVE} for row in found["effect"]["moved"]]
+    return {**told, "moves": moves, **where_it_is(change)}

@@ -69,6 +69,9 @@ class Server:
     def insights(self, days: int) -> Row:
         return _row(asking.get("insights", {"days": days}))
 
+    def undo(self, commit: str, *, is_trial: bool) -> Row:
+        return changes.undo(commit, is_trial=is_trial)
+
     def blame(self, thing: str, field: str | None, limit: int) -> Row:
         what = {"path": thing} if thing.endswith(".yaml") else {"gprId": named(thing)}
         return _row(asking.get("blame", {**what, "field": field, "limit": limit}))

@@ -33,7 +33,9 @@ from portal.views.view import View
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
 _QUESTIONS = ("/gpr/waittime", "/whatif")
 """Asked by POST, but change nothing."""
-_COSTLY = frozenset({"/api/v1/blame", "/api/v1/diff", "/api/v1/gpr/why", "/api/v1/plan", "/api/v1/whatif"})
+_COSTLY = frozenset(
+    {"/api/v1/blame", "/api/v1/diff", "/api/v1/undo", "/api/v1/gpr/why", "/api/v1/plan", "/api/v1/whatif"}
+)
 """Reads that compute a plan or return a whole one; every read of a past state costs as much."""
 _COST = 10
 """Number of reads that each of them counts as."""

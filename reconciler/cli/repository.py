@@ -66,6 +66,11 @@ class Repository:
 
         return insights_of(self.where.repo, self.where.now, days)
 
+    def undo(self, commit: str, *, is_trial: bool) -> Row:
+        from reconciler.changes.undo_command import undone
+
+        return undone(self._means(), commit, self.where.now, is_trial=is_trial)
+
     def blame(self, thing: str, field: str | None, limit: int) -> Row:
         from reconciler.queries.past.blame_command import blame_of
 

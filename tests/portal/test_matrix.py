@@ -185,6 +185,8 @@ TABLE: Mapping[str, Path] = {
     "GET /promises": Path(_open, is_open=True),
     "GET /blame": Path(_sees, OF_ID),
     "GET /diff": Path(_known, {"from": "0m"}),
+    "GET /undo": Path(_gone, {"commit": "f" * 40}),
+    "POST /undo": Path(_gone, body={"commit": "f" * 40}),
     "GET /events": Path(_sees, {"slice": "{slice}"}),
     "GET /events/stream": Path(_sees, {"slice": "{slice}"}),
     "GET /writes/{id}": Path(_gone),
