@@ -89,6 +89,7 @@ def sshd(folder: Path) -> Iterator[Sshd]:
         "PermitRootLogin prohibit-password\nMaxStartups 100\nAllowAgentForwarding no\nPermitUserRC no\n"
         "KexAlgorithms curve25519-sha256\n"  # the default takes a tenth of a second
         "AcceptEnv GIT_PROTOCOL\n"  # as git's manual says, for its protocol 2
+        f"SetEnv HOME={folder}\n"  # bash runs ~/.bashrc for each connection: it takes time, and may write
     )
     known = folder / "known_hosts"
     known.write_text(f"[127.0.0.1]:{port} {host.with_suffix('.pub').read_text()}")
