@@ -32,6 +32,10 @@ MOST_WALKED = 4000
 """Commits of the status branch that are looked through; it is re-rooted after a quarter of them."""
 
 
+MOST_FOREIGN = 50
+"""Commits of others on a history branch that are looked through."""
+
+
 class History:
     """Writes the history branches of one status branch. One owner."""
 
@@ -76,9 +80,12 @@ class History:
         return outcome
 
     def _last(self, tip: str, week: int) -> Kept | None:
-        commit = self._store.commit(tip)
-        found = kept(commit) if self._believes is None or self._believes(commit) else None
-        return found if found is not None and found.week == week else None
+        """The week's newest state; commits of others on top of it are left behind."""
+        for commit in self._store.log(tip, MOST_FOREIGN):
+            found = kept(commit)
+            if found is not None and (self._believes is None or self._believes(commit)):
+                return found if found.week == week else None
+        return None
 
     def _chain(self, week: int, commits: Sequence[Commit], last: Kept | None, tip: str | None) -> str | None:
         """The newest of the week's commits with these states on top of `tip`; None: nothing is new."""

@@ -1,4 +1,4 @@
-"""Which commit set this (H9): of a document a person's, of a status the controller's with its cause."""
+"""Which commit set this: of a document a person's, of a status the controller's with its cause."""
 
 from __future__ import annotations
 

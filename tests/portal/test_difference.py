@@ -1,4 +1,4 @@
-"""The difference of two states, in words and data, as far as its reader may see it now (H9)."""
+"""The difference of two states, in words and data, as far as its reader may see it now."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Time travel over the status branch (H9): the state of then, the rights of now; what is gone is said to be gone."""
+"""Time travel over the status branch: the state of then, the rights of now; what is gone is said to be gone."""
 
 from __future__ import annotations
 

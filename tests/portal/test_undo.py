@@ -1,4 +1,4 @@
-"""Undo as a pull request, its effect shown first (H9): what is filed is what was shown, on what its caller may see."""
+"""Undo as a pull request, its effect shown first: what is filed is what was shown, on what its caller may see."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A commit is taken back field by field; what changed again since is refused by name (H9)."""
+"""A commit is taken back field by field; what changed again since is refused by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Old states of the status branch are kept, and found again (H9): bounded, crash-safe, harmless where forbidden."""
+"""Old states of the status branch are kept, and found again: bounded, crash-safe, harmless where forbidden."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pytest
 
 from reconciler.settings import Settings
 from reconciler.status.history import History
-from reconciler.status.kept_states import Bounds, Kept, is_worth, kept, week_of
+from reconciler.status.kept_states import Bounds, Kept, is_worth, kept, kept_message, week_of
 from reconciler.status.past_states import Gone, PastStates
 from reconciler.store.branch_writer import BranchWriter
 from reconciler.store.git.git_store import GitStore
 from reconciler.store.memory_store import MemoryStore
-from reconciler.store.store_port import Person, Store
+from reconciler.store.store_port import Draft, Outcome, Person, Store
 from reconciler.store.write_decision import WriterSettings
 from tests.support import repos
 from tests.support.memory_remote import Fate, MemoryRemote
@@ -195,6 +195,29 @@ def test_a_history_that_cannot_be_kept_for_long_is_left_behind_anyway(store, rem
     remote.hook = lambda op: Fate.LOSE if op.branch.startswith(PREFIX) else Fate.PASS
     run(made, NOW, NOW + 2 * DAY + HOUR, 30 * MINUTE)
     assert len(store.log(made.tip or "", 999)) <= 3
+
+
+def test_commits_of_others_on_a_history_branch_count_for_nothing(remote) -> None:
+    """With keys, only what controllers signed is read or continued."""
+    store = MemoryStore(remote, lambda _: "ours")
+    signed = lambda commit: commit.signature == "ours"  # noqa: E731
+    keeps = History(store, PREFIX, ROBOT, BOUNDS, signed).keep
+    made = BranchWriter(store, BRANCH, "w-1", ROBOT, FREE, keeps=keeps)
+    made.take_over(NOW)
+    run(made, NOW, NOW + 2 * DAY, HOUR)
+    (branch, tip), *_ = histories(remote).items()
+    stranger = MemoryStore(remote)
+    stranger.fetch([branch])
+    text = kept_message(store.commit(tip), week_of(NOW), 0)
+    forged = stranger.write(Draft({"f": b"forged"}, text, ROBOT, NOW + 2 * DAY, tip, tip))
+    assert stranger.push(branch, forged, tip) is Outcome.COMMITTED
+    before = PastStates(MemoryStore(remote), SETTINGS, signed, lambda: 0.0).states()
+    assert before
+    assert forged not in {state.commit for state in before}
+    run(made, NOW + 2 * DAY, NOW + 3 * DAY, HOUR)
+    after = PastStates(MemoryStore(remote), SETTINGS, signed, lambda: 0.0).states()
+    assert {state.status for state in before} < {state.status for state in after}
+    assert forged not in {commit.oid for commit in store.log(histories(remote)[branch], 999)}
 
 
 def test_it_can_be_switched_off(store, remote) -> None:
