@@ -28,7 +28,8 @@ __all__ = [
     "move_gpu_request", "plan_maintenance", "problems", "promises", "queue", "reject", "release_gpu",
     "remove_maintenance", "request_gpu", "request_gpu_with_auto_cluster",
     "request_gpu_with_auto_gpu_selection", "request_gpu_with_auto_selection",
-    "request_gpu_with_manual_selection", "restore_gpu_request", "resume_gpu_request", "schedule",
+    "request_gpu_with_manual_selection", "request_usage", "restore_gpu_request", "resume_gpu_request",
+    "schedule",
     "show_undo", "stop_gpu_request", "undo", "update_global_session", "update_gpr_template",
     "update_gpr_template_binding",
     "update_gpu_request", "update_gpu_request_name", "update_gpu_request_priority", "update_workspace",
@@ -76,6 +77,7 @@ free_nodes = coroutine(running.free_nodes)
 schedule = coroutine(looking.schedule)
 calendar = coroutine(looking.calendar)
 usage = coroutine(looking.usage)
+request_usage = coroutine(looking.request_usage)
 problems = coroutine(looking.problems)
 write_status = coroutine(looking.write_status)
 approvals = coroutine(looking.approvals)

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypedDict, Unpack
 from egs.asking.paging import pages
 from egs.asking.wishes import Span, gpr_body, instant_text
 from egs.calling import API, Ask, call, warned
-from egs.data.gpr import ApprovalRow, EventRow, QueueRow, Usage, WaitTime, Why, Workload
+from egs.data.gpr import ApprovalRow, EventRow, QueueRow, RequestUsage, Usage, WaitTime, Why, Workload
 from egs.data.records import Answered, Change, Items, each, of
 from egs.sessions import AuthenticatedSession
 from egs.steps import Script
@@ -205,6 +205,23 @@ def usage(authenticated_session: AuthenticatedSession | None = None) -> Script[I
     """
     rows = yield from pages(authenticated_session, f"{API}/usage", {})
     return each(Usage)(rows)
+
+
+def request_usage(
+    workspace_name: str | None = None,
+    authenticated_session: AuthenticatedSession | None = None,
+    *,
+    month: str | None = None,
+) -> Script[Items[RequestUsage]]:
+    """GPU-hours and cost of each request that has had nodes, of one month (`2026-11`) or of all.
+
+    Example:
+        >>> [row.name for row in egs.request_usage("vision", auth)]
+        [...]
+    """
+    wanted = {"sliceName": workspace_name, "month": month}
+    rows = yield from pages(authenticated_session, f"{API}/usage/requests", wanted)
+    return each(RequestUsage)(rows)
 
 
 def schedule(authenticated_session: AuthenticatedSession | None = None) -> Script[Answered]:

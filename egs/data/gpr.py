@@ -254,6 +254,22 @@ class Usage(Record):
 
 
 @record
+class RequestUsage(Record):
+    """Use and cost of a request that has had nodes."""
+
+    name: str = ""
+    gpr_name: str = ""
+    slice_name: str = ""
+    people: tuple[str, ...] = wire("people", default=(), read=tuple)
+    month: str = ""
+    phase: str = ""
+    is_running: bool = False
+    gpu_hours: float = 0.0
+    cost: float = 0.0
+    currency: str = ""
+
+
+@record
 class Why(Record):
     """What a request waits for, in sentences; prints as such."""
 

@@ -19,7 +19,7 @@ from portal.identity.rights import seen_slice
 from portal.openapi.refusals import refusals
 from portal.views import running_work
 from portal.views.running_work import seen_by
-from portal.views.workload_rows import Usage, Workload, usage, workloads
+from portal.views.workload_rows import RequestUsage, Usage, Workload, request_usage, usage, workloads
 from reconciler.queries.arguments import moment
 from reconciler.queries.running import ranges
 from reconciler.queries.running.workload_details import gpu_table, pod_rows
@@ -213,4 +213,26 @@ def list_alerts(
 async def list_usage(view: Looking, caller: Asking, parts: Of, portioned: Portioned) -> Envelope[Page[Usage]]:
     """GPU-hours and cost of each workspace, by month, with what runs now."""
     chosen, more = portion(usage(view, caller, parts.now()), portioned, lambda one: one.slice_name)
+    return ok(Page(items=chosen, next=more))
+
+
+@router.get(
+    "/usage/requests",
+    tags=["Workloads"],
+    responses=refusals(404, 422),
+    summary="Use and cost of requests.",
+)
+def list_request_usage(
+    view: Looking,
+    caller: Asking,
+    parts: Of,
+    portioned: Portioned,
+    slice_name: SliceName = "",
+    month: Annotated[str, Query(max_length=7, description="Only of this month, such as 2026-11.")] = "",
+) -> Envelope[Page[RequestUsage]]:
+    """GPU-hours and cost of each request that has had nodes, with the people who are responsible for it."""
+    if slice_name:
+        seen_slice(view, caller, slice_name)
+    rows = request_usage(view, caller, parts.now(), slice_name, month)
+    chosen, more = portion(rows, portioned, lambda one: one.name)
     return ok(Page(items=chosen, next=more))

@@ -15,10 +15,12 @@ from portal.identity.callers import Caller
 from portal.identity.redaction import Redactor
 from portal.vendor.gpr_models import Model
 from portal.views.view import View
-from reconciler.queries.costs import running
+from reconciler.queries.costs import cost_so_far, running
 from reconciler.queries.running.sight import Sight
 from reconciler.queries.running.workload_details import request_rows
 from reconciler.queries.workload_rows import Row
+from schemas.reading.units import format_instant
+from schemas.status.gpr_status import HOLDING, GPRStatus
 
 
 class Gpu(Wire):
@@ -133,4 +135,57 @@ def _usage(view: View, slice_: str, now: datetime) -> Usage:
         running_gpu_hours=hours,
         running_cost=amount,
         months=[Month(month=m.month, gpu_hours=m.gpu_hours, cost=m.amount, leases=m.leases) for m in months],
+    )
+
+
+# -- by request --------------------------------------------------------------------------------------------------------
+
+
+class RequestUsage(Wire):
+    """Use and cost of a request that has had nodes."""
+
+    name: str = Field(description="slice/file.")
+    gpr_name: str
+    slice_name: str
+    people: list[str] = Field(
+        description="Who is responsible for it; empty: unknown, because main is not verified."
+    )
+    month: str = Field(description="In which its last lease ended, or runs (UTC).", examples=["2026-11"])
+    phase: str
+    is_running: bool = Field(description="Whether it holds nodes now, so that both figures still grow.")
+    gpu_hours: float = Field(description="Of all its leases until now.")
+    cost: float
+    currency: str
+
+
+def request_usage(
+    view: View, caller: Caller, now: datetime, slice_: str = "", month: str = ""
+) -> list[RequestUsage]:
+    """By name; those whose file and status are gone are only in the workspace's months."""
+    found = (
+        _request_usage(view, key, status, now)
+        for key, status in sorted(view.facts.requests.items())
+        if slice_ in ("", key.partition("/")[0]) and caller.may_see(key.partition("/")[0])
+    )
+    return [one for one in found if one is not None and month in ("", one.month)]
+
+
+def _request_usage(view: View, key: str, status: GPRStatus, now: datetime) -> RequestUsage | None:
+    cost = cost_so_far(view.wanted, status, now)
+    if cost is None or not cost.gpu_hours:
+        return None
+    slice_, _, name = key.partition("/")
+    is_running = status.phase in HOLDING
+    last = now if is_running else status.released_at or status.end_time or now
+    return RequestUsage(
+        name=key,
+        gpr_name=status.accepted_spec.display_name or name,
+        slice_name=slice_,
+        people=list(status.provenance.authors) if status.provenance else [],
+        month=format_instant(last)[:7],
+        phase=str(status.phase),
+        is_running=is_running,
+        gpu_hours=round(cost.gpu_hours, 4),
+        cost=round(cost.amount, 4),
+        currency=cost.currency,
     )

@@ -181,6 +181,7 @@ TABLE: Mapping[str, Path] = {
     "GET /metrics/range": Path(_sees, {"workload": "{id}"}),
     "GET /alerts": Path(_sees, OF_SLICE),
     "GET /usage": Path(_known),
+    "GET /usage/requests": Path(_sees, OF_SLICE),
     "GET /insights": Path(_known),
     "GET /promises": Path(_open, is_open=True),
     "GET /blame": Path(_sees, OF_ID),
