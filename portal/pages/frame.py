@@ -38,6 +38,10 @@ PLACES = (
     Place("/requests", "GPU requests", "requests"),
     Place("/workspaces", "Workspaces", "workspaces"),
     Place("/workloads", "AI workloads", "workloads"),
+    Place("/inventory", "Inventory", "inventory"),
+    Place("/events", "Events", "events", others=("/alerts",)),
+    Place("/usage", "Usage", "usage"),
+    Place("/promises", "Promises", "promises"),
 )
 ADMIN_PLACES: tuple[Place, ...] = (
     Place("/admin", "Overview", "promises", has_below=False),
