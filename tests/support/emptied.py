@@ -103,9 +103,11 @@ class Emptied:
         if key in self._first:
             return False
         group, namespace, name = _parts(key)
+        if "." in group and group not in _OURS:  # nobody deletes them when their definition is gone
+            return True
         if namespace:
             return namespace not in KEPT or key.startswith(_IN_KEPT)
-        return name not in KEPT and (key.startswith(_OUTSIDE) or ("." in group and group not in _OURS))
+        return name not in KEPT and key.startswith(_OUTSIDE)
 
     def _end(self, keys: Sequence[str]) -> None:
         if not keys:
