@@ -61,6 +61,11 @@ class Visit:
         """The workspace in view; empty: all of the caller's."""
         return self.frame.workspace
 
+    @property
+    def is_part(self) -> bool:
+        """Whether a script asks for a part of a page that is open already."""
+        return "HX-Request" in self.request.headers
+
     def page(self, template: str, status: HTTPStatus = HTTPStatus.OK, **data: Any) -> Response:
         """The page; only its main part if a script of ours asks."""
         frame = self.frame

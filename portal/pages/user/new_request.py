@@ -8,13 +8,16 @@ Held by tests/portal/pages/test_new_request.py.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import urlencode
 
 from fastapi import APIRouter
+from fastapi.responses import RedirectResponse
 from starlette.responses import Response
 
 from portal.http.errors import ApiError
@@ -37,6 +40,7 @@ from schemas.documents.gpr import RequestSpec
 
 router = APIRouter(include_in_schema=False)
 
+_KEY = re.compile(r"[0-9a-f]{32}")
 USUAL: Mapping[str, str] = {"nodes": "1", "duration": "6h", "priority": "101"}
 """What a new form has in its fields."""
 MAIN = ("nodes", "shape", "duration", "priority", "cluster", "template")
@@ -78,14 +82,18 @@ class Answer:
 
 @router.get("/requests/new")
 async def new_request(visit: Visiting) -> Response:
-    """The form, filled from the address; `from` names a request to file again."""
+    """The form, filled from the address; `from` names a request to file again.
+
+    The form's key is in the address too, so that going back finds the same form, which files nothing twice.
+    """
     query = visit.request.query_params
+    key = query.get("key", "")
+    if not _KEY.fullmatch(key):
+        address = urlencode(dict(query) | {"key": fresh_key()})  # an empty field is an answer too
+        return RedirectResponse(f"{visit.link('/requests/new')}?{address}", HTTPStatus.SEE_OTHER)
     form = {**USUAL, **_again(visit, query.get("from", "")), **_given(query)}
     form.setdefault("slice", visit.workspace or next(iter(_workspaces(visit)), ""))
-    is_part = "HX-Request" in visit.request.headers
-    # A link that is opened twice is two forms; a script that asks again is at the same one.
-    key = query.get("key", "") if is_part else ""
-    return await _page(visit, form, key or fresh_key())
+    return await _page(visit, form, key, before="" if visit.is_part else await _filed_before(visit, key))
 
 
 def _given(query: Mapping[str, str]) -> Form:
@@ -134,7 +142,23 @@ def _picked(form: Form) -> Form:
     return {**form, "cluster": cluster, "shape": shape} if cluster and shape else form
 
 
-async def _page(visit: Visit, form: Form, key: str, error: ApiError | None = None) -> Response:
+async def _filed_before(visit: Visit, key: str) -> str:
+    """The request that was filed with this form, as slice/name; empty: none was."""
+    try:
+        landed = await visit.parts.writer.known(visit.caller, key)
+    except ApiError:  # the key came with another call than this one: it was used
+        return _by_key(visit, key)
+    return "" if landed is None else _by_key(visit, key)
+
+
+def _by_key(visit: Visit, key: str) -> str:
+    nonce = nonce_of(visit.caller.email, key)
+    return next((name for name, one in visit.view.wanted.filed.items() if one.nonce == nonce), "")
+
+
+async def _page(
+    visit: Visit, form: Form, key: str, error: ApiError | None = None, before: str = ""
+) -> Response:
     view, caller = visit.view, visit.caller
     workspaces = _workspaces(visit)
     slices = [view.wanted.slices[name] for name in workspaces]
@@ -146,6 +170,8 @@ async def _page(visit: Visit, form: Form, key: str, error: ApiError | None = Non
         fields=form,
         key=key,
         error=error,
+        before=before,
+        anew={name: text for name, text in form.items() if name in WIRE},
         answer=answer,
         pick=form.get("pick", "") if form.get("pick", "") in picks else "",
         labels=LABELS,

@@ -240,10 +240,29 @@ def test_who_may_only_look_files_nothing(site: Site) -> None:
     assert filed(site) == []
 
 
-def test_a_script_that_asks_again_keeps_the_key(site: Site) -> None:
-    """Else the file that is shown would not be the one that is committed; a link opened twice is two forms."""
+def test_the_key_of_a_form_is_in_its_address(site: Site) -> None:
+    """Going back finds the same form, and a script that asks again shows the file of this form."""
     client = site.client("bo-owner")
-    key = "5" * 32
+    answer = client.get(f"{NEW}?nodes=2", headers=HTML, follow_redirects=False)
+    assert answer.status_code == 303
+    here = answer.headers["Location"]
+    key = here.partition("key=")[2]
+    assert here.startswith(f"{NEW}?nodes=2&key=")
+    assert page(client, here).forms[NEW]["key"] == key
     part = client.get(f"{NEW}?nodes=1&duration=2h&key={key}", headers={**HTML, "HX-Request": "true"}).text
     assert f'name="key" value="{key}"' in part
-    assert page(client, f"{NEW}?key={key}").forms[NEW]["key"] != key
+
+
+def test_a_form_that_was_sent_says_what_it_filed(site: Site) -> None:
+    """Browser check 6: who goes back sees it, and can file another one like it."""
+    client = site.client("bo-owner")
+    here = client.get(f"{NEW}?nodes=2", headers=HTML, follow_redirects=False).headers["Location"]
+    found = page(client, here)
+    where = send(client, found, NEW, file="mine").headers["Location"]
+    assert where == "/requests/vision/mine"
+    again = page(client, here)
+    assert "You filed vision/mine with this form" in again.text
+    other = page(client, again.links["File another one like it"])
+    assert "You filed" not in other.text
+    assert other.forms[NEW]["key"] != found.forms[NEW]["key"]
+    assert other.forms[NEW]["nodes"] == "2"

@@ -125,6 +125,18 @@ for (const choice of document.querySelectorAll("[data-cookie]")) {
 }
 each("[data-submits]", (element) => element.addEventListener("change", () => element.form.requestSubmit()));
 
+// -- what a live refresh leaves alone: what was opened, picked, or is being typed -------------------------------------
+
+const morph = window.Idiomorph?.defaults;
+if (morph) {
+  morph.ignoreActiveValue = true;
+  morph.callbacks = {
+    ...morph.callbacks,
+    beforeAttributeUpdated: (name, node) =>
+      !(name === "open" && node.tagName === "DETAILS") && !(name === "checked" && node.type === "checkbox"),
+  };
+}
+
 // -- small things ----------------------------------------------------------------------------------------------------
 
 document.addEventListener("click", async (event) => {
