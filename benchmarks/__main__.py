@@ -21,6 +21,8 @@ PARTS = (
     "agent.judging",
     "agent.footprint",
     "telemetry",
+    "pages.viewers",
+    "pages.calendar",
     *(("kubernetes",) if os.environ.get("EGS_TEST_KUBE") else ()),
 )
 """The last one needs a control plane, and is skipped without one. Those that replay a trace need its path."""

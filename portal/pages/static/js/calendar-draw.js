@@ -48,7 +48,7 @@ export class Drawing {
   inView() {
     const [first, last] = this.range();
     for (const number of [...this.#drawn.keys()]) if (number < first || number >= last) this.#remove(number);
-    for (let number = first; number < last; number += 1) if (!this.#drawn.has(number)) this.row(number);
+    for (let number = first; number < last; number += 1) if (!this.#drawn.has(number)) this.#row(number);
   }
 
   /** Numbers of the rows to have: those in view, and some more. */
@@ -58,11 +58,16 @@ export class Drawing {
     return [first, last];
   }
 
-  /** One row anew, if it is in view. */
-  row(number) {
+  /** These rows anew, as far as they are in view. What is in view is asked once: asking makes the browser lay out. */
+  again(numbers) {
     const [first, last] = this.range();
-    this.#remove(number);
-    if (number < first || number >= last) return;
+    for (const number of numbers) {
+      this.#remove(number);
+      if (number >= first && number < last) this.#row(number);
+    }
+  }
+
+  #row(number) {
     const row = this.#model.rows.get(number);
     const y = topOf(this.#model.stack, number);
     if (y < 0) return;

@@ -76,7 +76,7 @@ async function fill() {
       const data = await ask(chunk * CHUNK, CHUNK);
       if (data.id !== model.id && model.id) return reload();
       take(data);
-      for (const number of numbers) drawing.row(number);
+      drawing.again(numbers);
     } catch (error) {
       if (error.name !== "AbortError") console.debug(error.message);
     } finally {
@@ -118,12 +118,9 @@ export function patch(delta) {
   const free = new Map(delta.pools.map((pool) => [`${pool.cluster}/${pool.pool}`, pool.free]));
   const freed = model.pools.filter((pool) => (free.get(`${pool.cluster}/${pool.pool}`) ?? pool.free) !== pool.free);
   for (const pool of freed) pool.free = free.get(`${pool.cluster}/${pool.pool}`);
-  for (const row of delta.rows) {
-    const number = places.get(keyOf(row));
-    if (number === undefined) continue;
-    model.rows.set(number, row);
-    drawing.row(number);
-  }
+  const here = delta.rows.filter((row) => places.has(keyOf(row)));
+  for (const row of here) model.rows.set(places.get(keyOf(row)), row);
+  drawing.again(here.map((row) => places.get(keyOf(row))));
   const woken = model.pools.filter((pool) => pool.idle && delta.rows.some((row) => row.cluster === pool.cluster && row.pool === pool.pool && row.bars.length));
   for (const pool of woken) pool.idle = false;
   if (freed.length || woken.length) drawing.headings();
@@ -327,4 +324,4 @@ if (!matchMedia("print").matches) table.open = false;
 root.hidden = false;
 drawing.all();
 fill();
-performance.measure("egs:first-paint", { start: 0 });
+performance.mark("egs:drawn");
