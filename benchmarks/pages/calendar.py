@@ -4,7 +4,7 @@
 
 A fleet of that many nodes is booked for two weeks (2,000 nodes: 30 days), decided by the real controller in simulated
 time and served over loopback; Debian's chromium opens the page. A patch is a request of eight nodes that is filed and
-planned behind all others; its time is that of our script from the event to the changed DOM, and until the next frame is painted.
+planned behind all others; its time is that of our script, from the event to the changed document.
 
 Goals at 200 nodes and 14 days: paint within 1.5 s, a patch of 8 bars within 16 ms, memory grows by less than 10 %.
 """

@@ -227,3 +227,33 @@ def test_an_admin_plans_maintenance_after_seeing_whom_it_delays(site, visitor, u
     dialog.get_by_role("button", name="Plan this maintenance").click()
     expect(dialog.locator("[data-effect]")).to_contain_text("It is filed")
     assert "maintenance:" in (site.main("clusters/east.yaml") or "")
+
+
+def test_an_admin_changes_the_order_by_dropping_one_request_on_another(site, visitor, url):
+    """It goes before that one; the effect is shown, then the move is filed."""
+    site.file("vision/next", nodes=4, duration="10h", clusters=["east"])
+    site.settle()
+    site.file("vision/second", nodes=4, duration="10h", clusters=["east"])
+    site.settle()
+    page = visitor(url).log_in("ada-owner", "/calendar?zoom=week&workspace=vision")
+    waiting = page.locator(".bar.own.promise, .bar.own.planned")
+    boxes = [waiting.filter(has_text=name).first.bounding_box() for name in ("vision/second", "vision/next")]
+    (start, end) = [(box["x"] + 15, box["y"] + box["height"] / 2) for box in boxes if box is not None]
+    drag(page, start, end)
+    move = page.locator("#calendar-move")
+    expect(move.locator("[name=order]")).to_have_value("vision/next")
+    expect(move.locator("[data-effect]")).to_contain_text("vision/next later by")
+    move.get_by_role("button", name="File this move").click()
+    expect(move.locator("[data-effect]")).to_contain_text("It is filed")
+    assert "move: 1" in (site.main("slices/vision/gprs/second.yaml") or "")
+
+
+def test_a_drag_over_nodes_fills_in_their_maintenance(quiet, visitor):
+    """For admins, beside the quote."""
+    page = visitor(quiet).log_in("ada-owner", "/calendar?cluster=north&zoom=week")
+    drag(page, place(page, 1, 0.5), place(page, 2, 0.75))
+    page.get_by_role("button", name="Plan maintenance there …").click()
+    dialog = page.locator("#calendar-maintain")
+    expect(dialog.locator("[name=nodes]")).to_have_value("h100-2 h100-3")
+    expect(dialog.locator("[name=begin]")).to_have_value("2026-11-24T12:00")
+    expect(dialog.locator("[name=end]")).to_have_value("2026-11-26T06:00")

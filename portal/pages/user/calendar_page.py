@@ -98,6 +98,7 @@ def calendar_page(  # noqa: PLR0913 - each is a field of the form
         first=first,
         shown=TABLE_ROWS,
         workspaces=_files_in(visit),
+        spans={name: visit.view.wanted.slices[name].clusters for name in _files_in(visit)},
         has_own=bool(visit.workspace or _own(visit)),
         data=_embedded(_told(visit, asked, wanted, found)),
     )

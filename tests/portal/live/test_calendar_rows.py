@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,10 @@ import pytest
 
 from portal.live.calendar_deltas import delta
 from portal.live.calendar_rows import Wanted, Window, calendar
+from reconciler.model.facts import Reachability
 from schemas.reading.units import format_instant, seconds
+from schemas.status.gpr_status import NodeRecord, NodeState
+from schemas.status.insights import Forecast
 from tests.support.portal import Site
 from tests.support.world import START, cluster, gpr_path
 
@@ -104,6 +108,37 @@ def test_filters(site: Site, wanted: dict[str, Any], want: int) -> None:
 def test_maintenance_is_shown_to_everybody(site: Site) -> None:
     (row,) = [row for row in rows(site)["rows"] if row["node"] == "h100-4"]
     assert "maintenance" in {bar["kind"] for bar in row["bars"]}
+
+
+def test_a_cluster_that_does_not_answer_is_told_and_a_sick_node_is_out(site: Site) -> None:
+    """G4: what is shown of it may be old."""
+    silent = {"west": Reachability(False, START)}
+    sick = NodeRecord.model_validate(
+        {
+            "metadata": {"name": "h100-1"}, "cluster": "west", "pool": "h100", "state": NodeState.UNHEALTHY,
+            "message": "GPU 3 is hot while nlp/secret runs", "since": START,
+        }
+    )  # fmt: skip
+    facts = replace(site.view.facts, clusters=silent, nodes={("west", "h100-1"): sick})
+    view = replace(site.view, facts=facts, _of_plan={}, _worked_out={})
+    told = calendar(view, site.portal.caller("bo-viewer"), Wanted(cluster="west"), ALL)
+    assert [(pool.reachable, pool.free, pool.idle) for pool in told.pools] == [(False, 1, False)]
+    row = told.rows[0]
+    assert (row.state, [bar.kind for bar in row.bars]) == ("Unhealthy", ["out"])
+    assert row.message == "GPU 3 is hot while another workspace's request runs"
+
+
+def test_expected_starts_are_told_of_ones_own(site: Site) -> None:
+    """From the instant that one start in ten is before to the one that nine in ten are before."""
+    p10, p50, p90 = (START + timedelta(hours=hours) for hours in (5, 6, 9))
+    known = {
+        key: status.edited(forecast=Forecast(p10=p10, p50=p50, p90=p90, learnt_from=50))
+        for key, status in site.view.facts.requests.items()
+    }
+    view = replace(site.view, facts=replace(site.view.facts, requests=known), _of_plan={}, _worked_out={})
+    told = calendar(view, site.portal.caller("bo-viewer"), Wanted(), ALL)
+    assert told.requests["vision/next"].likely == (seconds(p10), seconds(p90))
+    assert set(told.requests) == {"vision/train", "vision/next"}
 
 
 def test_the_api_gives_the_same(site: Site) -> None:

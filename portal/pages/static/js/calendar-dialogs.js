@@ -11,6 +11,7 @@ const JSON_HEADERS = { "Content-Type": "application/json", Accept: "application/
 export class Dialogs {
   #of;
   #at;
+  #picked = {};
 
   /** `of`: prefix, utc, model, workspaces (those in which the reader may file), isAdmin. */
   constructor(of) {
@@ -22,6 +23,10 @@ export class Dialogs {
     this.#form("calendar-ask", (form) => this.#quote(form));
     this.#form("calendar-move", (form) => this.#tryMove(form));
     this.#form("calendar-maintain", (form) => this.#tryMaintenance(form));
+    document.querySelector("[data-maintains-instead]")?.addEventListener("click", () => {
+      document.getElementById("calendar-ask").close();
+      this.maintain(this.#picked);
+    });
   }
 
   #form(id, act) {
@@ -91,8 +96,10 @@ export class Dialogs {
   // -- ask ------------------------------------------------------------------------------------------------------------------
 
   /** `spot` has the pool, its free nodes and the time that were picked. */
-  ask({ pool, free, rows, begin, end }) {
+  ask(picked) {
+    const { pool, free, rows, begin, end } = picked;
     if (!pool) return;
+    this.#picked = picked;
     const form = this.#open("calendar-ask", {
       nodes: Math.max(1, free.length),
       shape: pool.gpuShape,
@@ -102,7 +109,7 @@ export class Dialogs {
     });
     const note = form.querySelector("[data-picked]");
     note.textContent = free.length < rows.length ? `${free.length} of the ${rows.length} nodes are free all this time.` : "";
-    if (form.elements.workspace?.value) this.#quote(form);
+    if (chosen(form.elements.workspace, pool.cluster)) this.#quote(form);
   }
 
   async #quote(form) {
@@ -144,14 +151,15 @@ export class Dialogs {
 
   // -- move -----------------------------------------------------------------------------------------------------------------
 
-  /** `start`, `cluster`: where it was dragged to; absent: as it is. */
-  move(bar, start, cluster) {
+  /** `start`: when it was dragged to; absent: as it is. `before`: the request that it was dropped on, if any. */
+  move(bar, start, before = "") {
     const request = this.#of.model.requests[bar.request];
     const form = this.#open("calendar-move", {
       request: bar.request,
       notBefore: start === undefined ? "" : asInput(start, this.#of.utc),
       priority: request.priority,
       cluster: "",
+      order: before,
     });
     const now = bar.start ?? bar.begin;
     form.dataset.priority = request.priority;
@@ -160,7 +168,9 @@ export class Dialogs {
     const isEarlier = start !== undefined && start < now;
     form.querySelector("[data-advice]").textContent = isEarlier
       ? "An earlier start needs a higher priority, or free nodes in another cluster; see below whom it delays." : "";
-    if (start === undefined || isEarlier) {
+    if (before) {
+      form.elements.notBefore.value = "";
+    } else if (start === undefined || isEarlier) {
       if (isEarlier) form.elements.notBefore.value = "";
       form.elements.priority.focus();
       return;
@@ -181,6 +191,12 @@ export class Dialogs {
 
   #tryMove(form) {
     const edit = this.#edit(form);
+    const order = form.elements.order?.value.trim();
+    if (order && Object.keys(edit).length > 1) return this.#say(form, "Change the order, or time, priority and cluster; not both at once.");
+    if (order) {
+      const moving = { gprId: edit.gprId, ...(order === "first" || order === "last" ? { to: order } : { before: order }) };
+      return this.#effectOf(form, { do: "move", ...moving }, "File this move", ["POST", "/api/v1/queue/move", moving]);
+    }
     if (Object.keys(edit).length === 1) return this.#say(form, "Change the time, the priority or the cluster first.");
     return this.#effectOf(form, { do: "edit", ...edit }, "File this move", ["PUT", "/api/v1/gpr", edit]);
   }
@@ -257,6 +273,14 @@ export class Dialogs {
   #say(form, text) {
     form.querySelector("[data-effect]").replaceChildren(html("p", { class: "note", role: "status" }, text));
   }
+}
+
+/** Choose a workspace that may use the cluster, the present one first; false: none may. */
+function chosen(select, cluster) {
+  const may = (option) => option?.dataset.clusters.split(" ").includes(cluster);
+  const found = [select.selectedOptions[0], ...select.options].find(may);
+  if (found) select.value = found.value;
+  return Boolean(found);
 }
 
 function factsOf(request) {

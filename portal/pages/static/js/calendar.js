@@ -204,7 +204,7 @@ drawing.chart.addEventListener("pointerup", (event) => {
   const done = drag;
   stop();
   if (found && (!isMoved || !mayMove(found.bar))) return dialogs.bar(found.bar, found.row, event, mayMove(found.bar));
-  if (found) return dialogs.move(found.bar, shift(done, found.bar), done.to.row?.cluster);
+  if (found) return dialogs.move(found.bar, shift(done, found.bar), overtaken(done));
   dialogs.ask(selected(done, isMoved), event);
 });
 drawing.chart.addEventListener("pointercancel", stop);
@@ -216,6 +216,12 @@ function stop() {
 }
 
 const shift = ({ from, to }, bar) => Math.max(snapped((bar.start ?? bar.begin) + to.at - from.at, step), Math.ceil(model.now / 60) * 60);
+
+/** The waiting request on whose bar an admin drops one: it goes before that. */
+function overtaken({ to, found }) {
+  const under = given.isAdmin && to.row?.bars.find((bar) => bar.begin <= to.at && to.at < (bar.until ?? Infinity));
+  return under && mayMove(under) && under.request !== found.bar.request ? under.request : "";
+}
 
 /** The free nodes and the time that a drag spans; a click spans one node until it is taken again, at most the usual length. */
 function selected({ from, to }, isRange) {
