@@ -49,6 +49,13 @@ ADMIN_PLACES: tuple[Place, ...] = (
     Place("/admin/approvals", "Approvals", "approvals"),
     Place("/admin/clusters", "Clusters", "clusters", others=("/admin/nodes/",)),
     Place("/admin/health", "GPU health", "health"),
+    Place("/admin/workspaces", "All workspaces", "workspaces"),
+    Place(
+        "/admin/policies",
+        "Policies",
+        "policies",
+        others=("/admin/templates", "/admin/bindings", "/admin/lab"),
+    ),
 )
 
 
