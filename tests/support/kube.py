@@ -39,8 +39,8 @@ ON_OLD, ON_NEW = pytest.mark.xdist_group("plane"), pytest.mark.xdist_group("new_
 """Marks of parameters that need one; `tests/conftest.py` marks the tests whose fixtures say it."""
 FAST = Rate(qps=2000, burst=4000)
 UP_S = 180
-THRIFTY = {"GOGC": "500", "GOMAXPROCS": "1"}
-"""Memory is cheaper than a quarter of the API server's time, and its threads need not look for each other's work."""
+THRIFTY = {"GOGC": "500"}
+"""Memory is cheaper than a quarter of the API server's time."""
 AGGREGATED = "/apis/rbac.authorization.k8s.io/v1/clusterroles/admin"
 """Its rules are put together by a controller, a moment after the start."""
 
