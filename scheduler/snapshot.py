@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Protocol, runtime_checkable
 
 from schemas.status.gpr_status import Cause
 
@@ -174,6 +175,19 @@ class Plan:
     placements: Mapping[str, Placement]
     refusals: Mapping[str, Refusal]
     displaced: Sequence[Displaced] = ()
+
+    def starts(self) -> Mapping[str, int]:
+        """The start of each placement."""
+        if isinstance(self.placements, KnowsStarts):
+            return self.placements.starts()
+        return {key: place.start for key, place in self.placements.items()}
+
+
+@runtime_checkable
+class KnowsStarts(Protocol):
+    """Placements that give their starts without making the rest."""
+
+    def starts(self) -> Mapping[str, int]: ...
 
 
 class ChangeKind(StrEnum):

@@ -274,6 +274,8 @@ def _standing(view: View, store: Store, now: datetime) -> StandingMain:
 
 def _told(found: Proposed, caller: Caller, view: View, changes: Mapping[str, Any]) -> WhatIf:
     redactor = Redactor(caller, view)
+    if caller.sees is None:
+        return WhatIf.model_validate(data(found))
     seen, hidden = _seen(found, redactor, changes)
     return WhatIf.model_validate(_redacted(data(found, seen, hidden), redactor))
 
@@ -283,7 +285,7 @@ def _seen(found: Proposed, redactor: Redactor, changes: Mapping[str, Any]) -> tu
     check = found.check
 
     def shows(path: str) -> bool:
-        return path in changes or redactor.caller.sees is None or redactor.caller.may_see(_slice_of(path))
+        return path in changes or redactor.caller.may_see(_slice_of(path))
 
     moved = tuple(effect for effect in check.moved if redactor.key(effect.key))
     away = [effect for effect in check.moved if not redactor.key(effect.key)]

@@ -176,7 +176,7 @@ def _known_request(
     shut, now = look.offering.shut.get(key, _NOWHERE), seconds(look.now)
     known = wanted.worked_out.get(key) if _is_plain(status, look) else None
     if isinstance(known, _Known) and known.shut == shut and all(map(is_, known.made_from, made_from)):
-        if known.request is None or known.since <= now < known.until:
+        if known.request is None or known.since == now or known.since <= now < known.until:
             return known.request
         request: Request | None = _at(known.request, status, wanted, look.now)
     else:

@@ -307,8 +307,9 @@ def priced(request: RequestChange, key: PoolKey | None, side: Sight) -> RequestC
 def _needs(base: Sight, head: Sight, own: set[str], actor: str | None) -> Iterable[Need]:
     """For its own requests, and for others that need an approval because of it."""
     notices = {p.file: p for p in head.problems if p.rule == NEEDS_APPROVAL}
-    for key, status in sorted(live(head.facts.requests).items()):
-        before = base.facts.requests.get(key)
+    judged = {Phase.PENDING_APPROVAL, *HOLDING}
+    for key in sorted(key for key, status in live(head.facts.requests).items() if status.phase in judged):
+        status, before = head.facts.requests[key], base.facts.requests.get(key)
         path = gpr_path(*key.split("/"))
         waits = status.phase is Phase.PENDING_APPROVAL
         is_new = key in own or before is None or before.phase is not Phase.PENDING_APPROVAL

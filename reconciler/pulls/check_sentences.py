@@ -98,7 +98,7 @@ def _effect_on_waiting(check: PullCheck) -> str:
     later = [effect for effect in check.moved if effect.change in {"later", "refused"}]
     sooner = sum(effect.change == "earlier" for effect in check.moved)
     if later:
-        most = delay(most_moved_first(later)[0]).removesuffix(" later")
+        most = delay(min(later, key=_by_move)).removesuffix(" later")
         up_to = f" ({most})" if len(later) == 1 else f" (up to {most})"
         return f"{counted(len(later), 'request waits', 'requests wait')} longer{up_to}"
     less = f", {sooner} {'waits' if sooner == 1 else 'wait'} less" if sooner else ""
@@ -136,13 +136,13 @@ def delay(effect: Effect) -> str:
 
 def most_moved_first(effects: Iterable[Effect]) -> list[Effect]:
     """Requests that lose their start first, then by the size of the move."""
+    return sorted(effects, key=_by_move)
 
-    def distance(effect: Effect) -> tuple[float, str]:
-        if effect.was is None or effect.now is None:
-            return (float("-inf"), effect.key)
-        return (-abs(effect.now - effect.was), effect.key)
 
-    return sorted(effects, key=distance)
+def _by_move(effect: Effect) -> tuple[float, str]:
+    if effect.was is None or effect.now is None:
+        return (float("-inf"), effect.key)
+    return (-abs(effect.now - effect.was), effect.key)
 
 
 def start(request: RequestChange) -> str:

@@ -93,15 +93,25 @@ class StandingMain:
 
     def _before(self, touched: set[str]) -> tuple[Sight, Snapshot]:
         """Main with these requests judged again, as the check does: the same as without, as far as we know yet."""
-        unknown = touched - self._moved - self._settled
-        _, facts = judged_again(self._documents, self._committed, unknown, self.now, is_first=self._is_first)
-        known = self._committed.requests
-        self._settled |= {key for key in unknown if facts.requests.get(key) == known.get(key)}
+        unknown = {key for key in touched - self._moved - self._settled if self._is_there(key)}
+        if unknown:
+            self._judge(unknown)
         if unknown <= self._settled:
             files = with_files_of(self._moved | touched, self._documents.wanted(self._committed)).filed
             return replace(self._base, wanted=replace(self._base.wanted, filed=files)), self._promised
         base = self._sight(self._documents, self._moved | touched)
         return base, as_planned(base.snapshot)
+
+    def _judge(self, unknown: set[str]) -> None:
+        """Finds out which of these requests stay on main as they are."""
+        _, facts = judged_again(self._documents, self._committed, unknown, self.now, is_first=self._is_first)
+        known = self._committed.requests
+        self._settled |= {key for key in unknown if facts.requests.get(key) == known.get(key)}
+
+    def _is_there(self, key: str) -> bool:
+        return key in self._committed.requests or not self._documents.repository.absent(
+            gpr_path(*key.split("/"))
+        )
 
     def _requests_since(self) -> set[str]:
         """Requests that main changed since the status, or whose files are gone."""

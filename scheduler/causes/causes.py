@@ -8,8 +8,9 @@ from those plans the cost is linear in changes and slips.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations, islice
 
 from scheduler.causes.changes import promised, undo
@@ -62,17 +63,25 @@ def slips(
     `before` carries the promises as committed, `planned` is the plan of `after`, and `changes` lead from one to
     the other (see `scheduler.causes.changes.changes_between`).
     """
-    moved = []
-    for key in planned.order:
-        was = promised(before, after, key)
-        placement = planned.placements.get(key)
-        now = None if placement is None else placement.start
-        if was is not None and (now is None or now > was):
-            moved.append((key, was, now))
+    starts = planned.starts()
+    pairs = ((key, promised(before, after, key), starts.get(key)) for key in planned.order)
+    moved = [(key, was, now) for key, was, now in pairs if was is not None and (now is None or now > was)]
+    return slipped(moved, (before, after), changes, planned, budget, has_time)
+
+
+def slipped(
+    moved: Iterable[tuple[str, int, int | None]],
+    worlds: tuple[Snapshot, Snapshot],
+    changes: Sequence[Change],
+    planned: Plan,
+    budget: int = BUDGET,
+    has_time: HasTime = always,
+) -> tuple[Moved, ...]:
+    """The same for these (key, was, now); `worlds` are before and after."""
+    before, after = worlds
 
     def without(undone: Sequence[Change]) -> Starts:
-        placements = plan(undo(before, after, undone)).placements
-        return lambda key: None if (place := placements.get(key)) is None else place.start
+        return plan(undo(before, after, undone)).starts().get
 
     return explained(moved, changes, planned.displaced, without, budget, has_time)
 
@@ -98,7 +107,7 @@ class _Suspects:
     """The changes in order of likelihood for a request. Indexed once: a slip costs only the changes looked at."""
 
     def __init__(self, changes: Sequence[Change], displaced: Iterable[Displaced]) -> None:
-        self._taken_by = {one.key: one.by for one in displaced}
+        self._displaced = displaced
         self._rest = tuple(sorted(changes, key=lambda change: change.kind is ChangeKind.CLOCK))
         self._of: dict[str, list[Change]] = {}
         for change in changes:
@@ -106,6 +115,11 @@ class _Suspects:
                 self._of.setdefault(change.key, []).append(change)
         self._takers: dict[str, tuple[str, ...]] = {}
         self.count = len(self._rest)
+
+    @cached_property
+    def _taken_by(self) -> Mapping[str, str]:
+        """Who took the nodes of each displaced request."""
+        return {one.key: one.by for one in self._displaced}
 
     @property
     def all(self) -> tuple[Change, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from scheduler.causes.causes import BUDGET, Moved, slips
+from scheduler.causes.causes import BUDGET, Moved, slipped
 from scheduler.causes.changes import asked, changes_between, promised
 from scheduler.plan import plan
 from scheduler.promises import with_promises
@@ -55,9 +55,17 @@ def compared(committed: Snapshot, after: Snapshot, budget: int = BUDGET) -> Comp
     """
     merged = carry(committed, after)
     planned = plan(merged)
-    found = slips(committed, merged, changes_between(committed, merged), planned, budget)
+    starts, was = planned.starts(), {key: promised(committed, merged, key) for key in planned.order}
+    later = [
+        (key, old, now)
+        for key, old in was.items()
+        if old is not None and ((now := starts.get(key)) is None or now > old)
+    ]
+    found = slipped(later, (committed, merged), changes_between(committed, merged), planned, budget)
     moved = {slip.key: slip for slip in found}
-    effects = [_effect(committed, merged, planned, moved.get(key), key) for key in planned.order]
+    effects = [
+        _effect((committed, merged), (old, starts.get(key)), moved.get(key), key) for key, old in was.items()
+    ]
     gone = [
         Effect(key, "gone", promised(committed, committed, key), None)
         for key in sorted(committed.requests)
@@ -85,11 +93,12 @@ def _carried(old: Request | None, request: Request) -> Request:
 
 
 def _effect(
-    committed: Snapshot, merged: Snapshot, planned: Plan, slip: Moved | None, key: str
+    worlds: tuple[Snapshot, Snapshot], at: tuple[int | None, int | None], slip: Moved | None, key: str
 ) -> Effect | None:
-    was = promised(committed, merged, key)
-    placement = planned.placements.get(key)
-    now = None if placement is None else placement.start
+    """`at`: its start before and after."""
+    (committed, merged), (was, now) = worlds, at
+    if was == now and was is not None and key in committed.requests:
+        return None
     first: Change | None = slip.causes[0] if slip is not None and slip.causes else None
     cause, by = (None, "") if first is None else (first.cause, first.by)
     proven = slip is None or slip.proven

@@ -98,6 +98,11 @@ class Placements(Mapping[str, Placement]):
     def __repr__(self) -> str:
         return repr(dict(self))
 
+    def starts(self) -> dict[str, int]:
+        """Without the objects."""
+        starts = self.placed.start.tolist()
+        return {key: starts[i] for key, i in self._places().items()}
+
     def _places(self) -> dict[str, int]:
         if self._numbers is None:
             keys = self.placed.rows.keys

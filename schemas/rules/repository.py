@@ -137,7 +137,11 @@ class Repository:
         """A repository with the same documents, updated independently. O(documents)."""
         other = copy(self)
         for name, value in vars(self).items():
-            setattr(other, name, _own(value))
+            if isinstance(value, dict):
+                setattr(other, name, copy(value))
+        other._named = {kind: dict(named) for kind, named in self._named.items()}
+        for there, own in ((self._parts, other._parts), (self._readers, other._readers)):
+            own.update((key, set(paths)) for key, paths in there.items())
         return other
 
     def update(self, changes: Mapping[str, Outcome]) -> None:
@@ -254,15 +258,3 @@ _NAMES: dict[type[Document], Callable[[Any], str | tuple[str, str]]] = {
     GPR: lambda document: (document.spec.slice, document.metadata.name),
 }
 """The key of a document in the table of its kind."""
-
-
-def _own(value: Any) -> Any:
-    """A copy of one table of a repository; immutable documents and findings are shared."""
-    if isinstance(value, set):
-        return set(value)
-    if isinstance(value, dict):
-        own = copy(value)
-        for key, inner in value.items():
-            own[key] = _own(inner)
-        return own
-    return value
