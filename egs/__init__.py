@@ -35,7 +35,7 @@ __all__ = [
     "GpuSlicingProfile", "Inventory", "InventoryUsage", "Items", "ListInventoryResponse",
     "ListWorkspaceInventoryUsageResponse", "ListWorkspacesResponse", "Patience", "QueueRow",
     "RequestUsage", "Usage",
-    "Values", "WaitTime", "Why", "Workload", "WorkloadPod", "Workspace", "WorkspacePolicy", "aio",
+    "Values", "WaitTime", "WhatIf", "Why", "Workload", "WorkloadPod", "Workspace", "WorkspacePolicy", "aio",
     "alerts", "approvals", "approve", "authenticate", "blame", "calendar", "cancel_gpu_request", "clear_node",
     "create_api_key",
     "create_gpr_template", "create_gpr_template_binding", "create_owner_api_key", "create_workspace",
@@ -53,7 +53,7 @@ __all__ = [
     "show_undo", "stop_gpu_request", "undo", "update_global_session", "update_gpr_template",
     "update_gpr_template_binding",
     "update_gpu_request", "update_gpu_request_name", "update_gpu_request_priority", "update_workspace",
-    "update_workspace_policy", "usage", "wait_for", "wait_time", "watch", "watch_events", "why",
+    "update_workspace_policy", "usage", "wait_for", "wait_time", "watch", "watch_events", "what_if", "why",
     "workload", "workload_pods", "workloads", "workspace_inventory", "write_status",
 ]  # fmt: skip
 

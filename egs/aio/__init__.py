@@ -33,7 +33,7 @@ __all__ = [
     "show_undo", "stop_gpu_request", "undo", "update_global_session", "update_gpr_template",
     "update_gpr_template_binding",
     "update_gpu_request", "update_gpu_request_name", "update_gpu_request_priority", "update_workspace",
-    "update_workspace_policy", "usage", "wait_for", "wait_time", "watch", "watch_events", "why",
+    "update_workspace_policy", "usage", "wait_for", "wait_time", "watch", "watch_events", "what_if", "why",
     "workload", "workload_pods", "workloads", "workspace_inventory", "write_status",
 ]  # fmt: skip
 
@@ -59,6 +59,7 @@ wait_for = coroutine(following.wait_for)
 wait_time = coroutine(looking.wait_time)
 queue = coroutine(looking.queue)
 why = coroutine(looking.why)
+what_if = coroutine(looking.what_if)
 events = coroutine(looking.events)
 insights = coroutine(looking.insights)
 promises = coroutine(looking.promises)

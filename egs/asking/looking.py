@@ -84,6 +84,28 @@ def why(request_id: str, authenticated_session: AuthenticatedSession | None = No
     return of(Why, data)
 
 
+def what_if(
+    manifests: str | Sequence[str] = (),
+    authenticated_session: AuthenticatedSession | None = None,
+    *,
+    files: Mapping[str, str | None] | None = None,
+    changes: Sequence[Mapping[str, Any]] = (),
+) -> Script[WhatIf]:
+    """What a change would do, without making it; prints as sentences.
+
+    `manifests` are texts of documents, whose places follow from their kinds and names; `files` has texts by path (None
+    deletes); `changes` are edits by name, as in docs/api.md. All of them are one change.
+
+    Example:
+        >>> found = egs.what_if(changes=[{"do": "end", "gprId": request_id}], authenticated_session=auth)
+        >>> found.verdict, found.requests[0]["change"]
+        ('clear', 'cancelled')
+    """
+    texts = [manifests] if isinstance(manifests, str) else list(manifests)
+    body = {"manifests": texts, "files": dict(files or {}), "changes": [dict(change) for change in changes]}
+    return of(WhatIf, (yield from call(authenticated_session, Ask("POST", f"{API}/whatif", body=body))))
+
+
 def events(  # noqa: PLR0913 - each narrows the search
     workspace_name: str | None = None,
     request_id: str | None = None,

@@ -27,11 +27,13 @@ def register(app: typer.Typer) -> None:
         slices,
         watch,
     )
+    from egs.commands.proposed import whatif
     from egs.commands.running import diagnose, top
 
     for part in (
         past,
         questions,
+        whatif,
         lists,
         watch,
         top,

@@ -102,6 +102,11 @@ class Backend(Protocol):
     def quotes(self, slice_: str, terms: Mapping[str, Any]) -> tuple[list[Row], list[str]]:
         """The rows of `egs wait`, and notes about them; `terms` are fields of its spec, None: not given."""
 
+    def what_if(
+        self, manifests: Mapping[str, str], edits: Sequence[tuple[str, Sequence[str]]], ended: Sequence[str]
+    ) -> Row:
+        """The data of `egs whatif`: texts by file, requests with `FIELD=VALUE` words, and requests that end."""
+
     def why(self, request: str) -> Row:
         """The data of `egs why`."""
 

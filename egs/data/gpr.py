@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from egs.data.records import Record, one, record, same_as, wire
+from egs.data.records import Record, each, one, record, same_as, wire
 
 NO_TIME, NO_SPAN = "0h0m0s", "0d0h0m"
 _MEASURED = re.compile(r"([0-9]+)h([0-9]{1,2})m0s")
@@ -283,6 +283,57 @@ class Why(Record):
 
     def __str__(self) -> str:
         return " ".join(self.reasons)
+
+
+@record
+class MovedRequest(Record):
+    """Another request whose start a change moves."""
+
+    slice: str = ""
+    name: str = ""
+    change: str = ""
+    """earlier, later, gone, or refused: it loses its start."""
+    was: str | None = None
+    now: str | None = None
+    minutes: int | None = None
+    """How much later, negative: earlier; None: it has no start on one side."""
+    cause: str | None = None
+    by: str | None = None
+    proven: bool = False
+    why: str = ""
+
+
+@record
+class WhatIf(Record):
+    """What a change would do that was not pushed; prints as sentences."""
+
+    verdict: str = ""
+    """refused, waits (for an approval) or clear."""
+    summary: str = ""
+    now: str = ""
+    """As of when it is."""
+    actor: str | None = None
+    against: Mapping[str, Any] | None = None
+    problems: tuple[Mapping[str, Any], ...] = wire("problems", default=(), read=tuple)
+    denials: tuple[Mapping[str, Any], ...] = wire("denials", default=(), read=tuple)
+    requests: tuple[Mapping[str, Any], ...] = wire("requests", default=(), read=tuple)
+    """Requests of the change: starts before and after, place, cost before and after."""
+    approvals: tuple[Mapping[str, Any], ...] = wire("approvals", default=(), read=tuple)
+    limits: tuple[Mapping[str, Any], ...] = wire("limits", default=(), read=tuple)
+    moved: tuple[MovedRequest, ...] = wire("moved", default=(), read=each(MovedRequest))
+    """Those that move most, first; `more_moved` counts the others."""
+    more_moved: int = 0
+    preempted: tuple[Mapping[str, Any], ...] = wire("preempted", default=(), read=tuple)
+    others: tuple[Mapping[str, Any], ...] = wire("others", default=(), read=tuple)
+    cost: Mapping[str, Any] | None = None
+    hidden: Mapping[str, Any] | None = None
+    """Counts of effects on requests that the caller may not see."""
+
+    def __str__(self) -> str:
+        said = [
+            f"{one.slice}/{one.name}: {one.minutes:+} min, {one.why}." for one in self.moved if one.minutes
+        ]
+        return " ".join((self.summary, *said))
 
 
 read_gpr = one(GpuRequestData)

@@ -58,6 +58,18 @@ class Server:
     def instance(self, file: str, pools: Sequence[str], form: str, is_fair: bool) -> int:
         raise not_here("--instance of egs plan")
 
+    def what_if(
+        self, manifests: Mapping[str, str], edits: Sequence[tuple[str, Sequence[str]]], ended: Sequence[str]
+    ) -> Row:
+        found = [
+            *(
+                {"do": "edit", "gprId": named(request), **changes.assignments(words)}
+                for request, words in edits
+            ),
+            *({"do": "end", "gprId": named(request)} for request in ended),
+        ]
+        return _row(asking.send("POST", "whatif", {"manifests": list(manifests.values()), "changes": found}))
+
     def why(self, request: str) -> Row:
         return without_id(asking.get("gpr/why", {"gprId": named(request)}))
 

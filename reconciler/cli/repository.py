@@ -51,6 +51,13 @@ class Repository:
         rows, notes = quoted(self.where.repo, self.where.now, slice_, nested(terms))
         return list(rows), notes
 
+    def what_if(
+        self, manifests: Mapping[str, str], edits: Sequence[tuple[str, Sequence[str]]], ended: Sequence[str]
+    ) -> Row:
+        from reconciler.cli.answers.asked_change import what_if
+
+        return what_if(self.where, manifests, edits, ended)
+
     def why(self, request: str) -> Row:
         from reconciler.queries.why import why_json
 

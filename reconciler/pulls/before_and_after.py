@@ -23,7 +23,7 @@ from reconciler.pulls.check_basis import Stamps, stamps_of
 from reconciler.pulls.merged_tree import Merged
 from reconciler.pulls.pull_documents import Documents, Known, keys_of
 from reconciler.pulls.queue_at_check import committed_status, intent_of
-from reconciler.store.store_port import Contents, Store
+from reconciler.store.store_port import Contents, History
 from scheduler.causes.compare import as_planned
 from scheduler.snapshot import Snapshot
 from schemas.errors import Fault
@@ -59,7 +59,7 @@ class Sights:
     edits: tuple[Problem, ...] = ()  # of requests that hold nodes
 
 
-def look(store: Store, merge: Merged, status: str | None, now: datetime) -> Sights:
+def look(store: History, merge: Merged, status: str | None, now: datetime) -> Sights:
     """`status` is the commit of the status branch that counts. UserError `NoProject` if main has no project."""
     found, known = None, Known()
     if status is not None:

@@ -14,7 +14,7 @@ from reconciler.pulls.before_and_after import Sights, look
 from reconciler.pulls.change_rights import Vouchers, changes_of, judge
 from reconciler.pulls.check import PullCheck, check_pull
 from reconciler.pulls.merged_tree import Merged, merged
-from reconciler.store.store_port import Store
+from reconciler.store.store_port import History, Store
 from reconciler.trust.authority import Authority, authority_of
 from reconciler.trust.keyring import Keyring
 from reconciler.trust.signature_check import SystemVerifier
@@ -45,15 +45,23 @@ class PullToCheck:
 def checked(store: Store, asked: PullToCheck, now: datetime) -> PullCheck:
     """UserErrors `NoCommonHistory`, `SeveralMergeBases`, `TooManyFiles` and `NoProject`: there is no result."""
     merge = merged(store, asked.base, asked.head)
+    return checked_merge(
+        store, merge, replace(asked, vouchers=asked.vouchers or _signed(store, merge, asked, now)), now
+    )[0]
+
+
+def checked_merge(
+    store: History, merge: Merged, asked: PullToCheck, now: datetime
+) -> tuple[PullCheck, Sights]:
+    """The check of a merge, and both sides. Of `asked` the author's evidence is used, without signatures of commits."""
     sights = look(store, merge, asked.status, now)
     authority = authority_of(sights.base.repository.documents, asked.keyring)
     signed, unread = _signed_approvals(sights, merge)
     approvers = _approvers(signed, sights.base.wanted.project_name, asked, authority, now)
     changes = (c for c in changes_of(sights, merge, approvers) if c.path not in unread)
-    vouchers = asked.vouchers or _signed(store, merge, asked, now)
-    judged = judge(changes, vouchers, authority, asked.shown, now)
+    judged = judge(changes, asked.vouchers, authority, asked.shown, now)
     check = check_pull(sights, merge, judged, now)
-    return replace(check, problems=tuple(sorted({*check.problems, *map(_not_looked_at, unread)})))
+    return replace(check, problems=tuple(sorted({*check.problems, *map(_not_looked_at, unread)}))), sights
 
 
 def _signed_approvals(sights: Sights, merge: Merged) -> tuple[dict[str, Approval], tuple[str, ...]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from reconciler.store.store_port import Entry, Store
+from reconciler.store.store_port import Contents, Entry, Store
 from schemas.errors import UserError
 
 MOST_BEHIND = 1000
@@ -82,7 +82,7 @@ class MergedContents:
     The caller leaves unneeded files out of `entries`.
     """
 
-    def __init__(self, store: Store, merge: Merged, entries: Sequence[Entry]) -> None:
+    def __init__(self, store: Contents, merge: Merged, entries: Sequence[Entry]) -> None:
         self._store, self._merge, self._entries = store, merge, entries
 
     def diff(self, old: str | None, new: str) -> Sequence[Entry]:

@@ -28,12 +28,13 @@ from reconciler.pulls.before_and_after import (
 from reconciler.pulls.change_rights import changes_of, judged_for
 from reconciler.pulls.check import check_pull
 from reconciler.pulls.check_basis import stamps_of
+from reconciler.pulls.check_repository import PullToCheck, checked_merge
 from reconciler.pulls.merged_tree import Merged
 from reconciler.pulls.proposed_effect import Proposed, proposed
 from reconciler.pulls.pull_documents import Touched
 from reconciler.pulls.queue_at_check import CommittedStatus
 from reconciler.store.git.git_objects import blob_oid
-from reconciler.store.store_port import Entry, Store
+from reconciler.store.store_port import Commit, Entry, Store
 from reconciler.trust.authority import Authority
 from scheduler.causes.compare import as_planned
 from scheduler.snapshot import Snapshot
@@ -134,6 +135,17 @@ class StandingMain:
         return found
 
 
+def proposed_once(store: Store, asked: PullToCheck, changes: Changes, now: datetime) -> Proposed:
+    """The answer for files on top of `asked.base`, for a single question: reads only what it needs.
+
+    `asked.head` does not matter. Raises as `reconciler.pulls.check_repository.checked`.
+    """
+    differing = {path: data for path, data in changes.items() if store.read_path(asked.base, path) != data}
+    merge = _merged(asked.base, differing)
+    check, sights = checked_merge(_WithTexts(store, merge.changes, changes), merge, asked, now)
+    return proposed(check, sights)
+
+
 def _merged(main: str, changes: Changes) -> Merged:
     entries = {
         path: Entry(path, None if data is None else blob_oid(data)) for path, data in sorted(changes.items())
@@ -142,7 +154,7 @@ def _merged(main: str, changes: Changes) -> Merged:
 
 
 class _WithTexts:
-    """A store's contents with the changed files beside them."""
+    """A store with the changed files in it, and `HEAD` as their commit."""
 
     def __init__(self, store: Store, changes: Mapping[str, Entry], texts: Changes) -> None:
         self._store, self._changes = store, changes
@@ -153,10 +165,10 @@ class _WithTexts:
         }
 
     def diff(self, old: str | None, new: str) -> Sequence[Entry]:
-        """Knows the change alone."""
-        assert old is not None
-        assert new == HEAD
-        return list(self._changes.values())
+        return list(self._changes.values()) if new == HEAD else self._store.diff(old, new)
+
+    def commit(self, oid: str) -> Commit:
+        return self._store.commit(oid)
 
     def sizes(self, oids: Iterable[str]) -> Mapping[str, int]:
         own, others = self._split(oids)

@@ -16,7 +16,7 @@ from reconciler.documents.in_force import Desired
 from reconciler.documents.unread_files import recorded
 from reconciler.pulls.merged_tree import Merged, MergedContents
 from reconciler.store.document_cache import DocumentCache
-from reconciler.store.store_port import Entry, Store
+from reconciler.store.store_port import Contents, Entry
 from schemas.reading.reader import READER_VERSION, rule_of
 from schemas.rules.problems import Problem
 from schemas.rules.view import gpr_path
@@ -39,7 +39,7 @@ class Known:
 class Documents:
     """Main, and after `merge` the pull request applied to it. One owner."""
 
-    def __init__(self, store: Store, merge: Merged, known: Known) -> None:
+    def __init__(self, store: Contents, merge: Merged, known: Known) -> None:
         self._merge, self._trust = merge, known.trust
         held = {change.path for change in known.trust.held} if known.trust is not None else set()
         moved = None if known.since is None else {*known.since, *merge.changes, *held}

@@ -16,7 +16,7 @@ from reconciler.model.facts import Facts
 from reconciler.status.parse import OWN_BYTES, UNREADABLE, Record, facts_of, record_from
 from reconciler.status.render import request_path
 from reconciler.status.tree import FACT
-from reconciler.store.store_port import REGULAR_MODE, Commit, Store
+from reconciler.store.store_port import REGULAR_MODE, Commit, Contents, History
 from reconciler.store.trailers import parse_stamp
 from schemas.status.gpr_status import TERMINAL
 
@@ -36,7 +36,7 @@ class CommittedStatus:
     over: frozenset[str] = frozenset()  # finished requests, which were skipped
 
 
-def committed_status(store: Store, tip: str, needed: Collection[str] = ()) -> CommittedStatus:
+def committed_status(store: History, tip: str, needed: Collection[str] = ()) -> CommittedStatus:
     """The status at `tip`: unfinished requests (`slice/name`), and the `needed` ones in any phase.
 
     Unreadable files count as absent: this only reads, the controller repairs.
@@ -60,14 +60,14 @@ def committed_status(store: Store, tip: str, needed: Collection[str] = ()) -> Co
     return CommittedStatus(tip, commit.at, facts, accepted, frozenset(over))
 
 
-def over_at(store: Store, tip: str) -> frozenset[str]:
+def over_at(store: Contents, tip: str) -> frozenset[str]:
     """Finished requests in the status at `tip`; parses nothing."""
     plain = {path: oid for path, oid in _files(store, tip).items() if path.startswith("slices/")}
     blobs = store.read(set(plain.values()))
     return frozenset(_key(path) for path, oid in plain.items() if _is_over(path, blobs[oid]))
 
 
-def _files(store: Store, tip: str) -> dict[str, str]:
+def _files(store: Contents, tip: str) -> dict[str, str]:
     """Blob ids of the facts, by path."""
     return {
         entry.path: entry.oid

@@ -136,6 +136,13 @@ class Contents(Protocol):
         """Contents of blobs."""
 
 
+class History(Contents, Protocol):
+    """With commits; see `Store`."""
+
+    def commit(self, oid: str) -> Commit:
+        """The metadata of one commit."""
+
+
 class Store(Protocol):
     """Reads use what was last fetched; only `fetch` and `push` talk to the remote.
 

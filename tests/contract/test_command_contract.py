@@ -18,6 +18,7 @@ from egs.commands.questions import LONGEST_COUNTED_S
 from reconciler.accounts.insights import MARKS_S
 from tests.egs.remote import CLIENT_ALONE, Done, Shell
 from tests.support.portal import Site
+from tests.support.world import gpr
 
 READS = [
     "get gprs",
@@ -295,6 +296,45 @@ def test_an_admin_decides(egs: Backend) -> None:
     assert done.code == 0, done.err
     assert egs.spec("approvals/vision/other/ada.yaml")["decision"] == "reject"
     assert egs("get gpr vision/other -o json").data["phase"] == "Rejected"
+
+
+def test_a_change_is_only_asked_about(egs: Backend, tmp_path: Path) -> None:
+    """E4, D14: the same answer by file and by field, and nothing is written."""
+    site = egs.shell.site
+    site.file("vision/asked", nodes=2, duration="1h", notBefore=LATER)
+    site.settle()
+    file = tmp_path / "new.yaml"
+    file.write_text(gpr("vision", "new", nodes=2, duration="2h"))
+    before = site.log()
+    done = egs(f"whatif {file} --edit vision/asked:duration=2h -o json")
+    assert done.code == 0, done.err
+    told = {row["name"]: (row["change"], row["gpus"]) for row in done.data["requests"]}
+    assert told == {"asked": ("changed", 16), "new": ("new", 16)}
+    assert done.data["actor"] == "ada@example.com"
+    (ended,) = egs("whatif --end vision/asked -o json").data["requests"]
+    assert (ended["change"], ended["costBefore"]["amount"] > 0) == ("cancelled", True)
+    table = egs(f"whatif {file} --end vision/asked")
+    assert table.out.splitlines()[0].startswith("Good to merge: vision/new starts")
+    file.write_text("kind: GPR")
+    assert "make its path" in egs(f"whatif {file}").err
+    assert egs("whatif").code == 2
+    assert egs("whatif --edit vision/asked").code == 2
+    assert egs("whatif --end vision/nothing").code == 1
+    assert site.log() == before
+
+
+AS_ADA = ("--author", "Ada <ada@example.com>")
+
+
+def test_what_a_change_would_do_is_the_same_in_both_modes(shell: Shell, tmp_path: Path) -> None:
+    """E4, D14."""
+    file = tmp_path / "urgent.yaml"
+    file.write_text(gpr("vision", "urgent", nodes=4, clusters=["east"], priority=200))
+    for line in (f"whatif {file}", "whatif --end vision/runs", "whatif --edit vision/waits:priority=20"):
+        here = shell.on_repository(f"{line} -o json", *AS_ADA)
+        assert shell.on_server(f"{line} -o json").data == here.data
+        assert len(here.data["requests"]) == 1
+        assert shell.on_server(line) == shell.on_repository(line, *AS_ADA)
 
 
 def test_slices_come_and_go_with_their_members(egs: Backend) -> None:

@@ -58,12 +58,12 @@ class Shell:
         """Run it for the server, with the API key of that name; `more` are words with blanks in them."""
         return self(*line.split(), *more, env={"EGS_SERVER": self.url, "EGS_API_KEY": KEYS[who]})
 
-    def on_repository(self, line: str) -> Done:
-        """Run it on the repository, at the instant of its newest status."""
+    def on_repository(self, line: str, *more: str) -> Done:
+        """Run it on the repository, at the instant of its newest status; `more` are words with blanks in them."""
         words = tuple(line.split())
         at = self.site.view.facts.at.strftime("%Y-%m-%dT%H:%M:%SZ")
         is_timeless = words[:2] in {("get", "events"), ("get", "problems")} or words[0] == "blame"
         now = () if is_timeless else ("--now", at)
         looks = words[0] in ("top", "diagnose") or words[:2] in {("get", kind) for kind in RUNNING}
         state = ("--state", str(self.site.settings.state)) if looks else ()
-        return self(*words, "--repo", str(self.site.repo), *now, *state)
+        return self(*words, *more, "--repo", str(self.site.repo), *now, *state)

@@ -14,7 +14,7 @@ from egs import exceptions
 from egs.exceptions import PriorityClamped, ServerMessage
 from tests.support.portal import KEYS, Site
 from tests.support.sdk import FACES, first_values
-from tests.support.world import slice_
+from tests.support.world import gpr, gpr_path, slice_
 
 TOMORROW = "2026-11-22T08:00:00Z"
 TEN = ("train", "vision", "east", 1, 8, 80, "", "H100-80GB", "0d6h0m", 150)
@@ -108,6 +108,26 @@ def test_what_the_server_says_beside_its_answer_is_told(do):
         do("request_gpu", *TEN, "0d0h30m", False)
     (message,) = [one for one in told if one.category is ServerMessage]
     assert message.filename.endswith(("tests/support/sdk.py", "tests/egs/test_sdk_requests.py"))
+
+
+def test_what_a_change_would_do(do, site):
+    """E4: whom it delays by how much, in a sentence, and nothing is made."""
+    site.file("vision/runs", nodes=2, duration="3h", clusters=["east"])
+    site.pass_time(5)
+    site.file("vision/waits", nodes=2, duration="1h", clusters=["east"])
+    site.settle()
+    before = site.log()
+    found = do("what_if", gpr("vision", "urgent", nodes=2, duration="1h", clusters=["east"], priority=150))
+    assert (found.verdict, found.more_moved, found.hidden["later"]) == ("clear", 0, 0)
+    ended = do("what_if", changes=[{"do": "end", "gprId": "vision/runs"}])
+    (moved,) = ended.moved
+    assert (moved.name, moved.change, ended.requests[0]["change"]) == ("waits", "earlier", "released")
+    assert str(ended) == f"{ended.summary} vision/waits: {moved.minutes:+} min, room appears."
+    deleted = do("what_if", files={gpr_path("vision/waits"): None})
+    assert deleted.requests[0]["change"] == "cancelled"
+    assert site.log() == before
+    with pytest.raises(exceptions.BadParameters, match="at least one change"):
+        do("what_if")
 
 
 def test_a_quote_says_why_there_is_none(do):

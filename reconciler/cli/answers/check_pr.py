@@ -61,7 +61,7 @@ def show_check(repo: str | None, now: str | None, refs: Refs, author: str | None
             read_keyring(folder),
             SystemVerifier(folder),
         )
-        check = checked(found.store, asked, _clock(now, found))
+        check = checked(found.store, asked, clock_of(now, found))
     sys.stdout.write(rendered(check, form))
     return 1 if check.verdict == "refused" else 0
 
@@ -150,7 +150,7 @@ def _commit(store: LocalStore, names: list[str], option: str) -> str:
     )
 
 
-def _clock(given: str | None, found: Opened) -> datetime:
+def clock_of(given: str | None, found: Opened) -> datetime:
     """The present, but never before the newest status: a controller's clock may be ahead."""
     named = time("--now", given)
     if named is not None:

@@ -1,0 +1,1 @@
+"""Commands about changes that are not made yet."""
