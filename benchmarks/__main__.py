@@ -18,6 +18,7 @@ PARTS = (
     "flood",
     "portal",
     "why",
+    "what_if",
     "agent.judging",
     "agent.footprint",
     "telemetry",

@@ -45,6 +45,8 @@ from schemas.reading.reader import READER_VERSION
 from schemas.reading.yaml_text import dump
 
 PEOPLE = 100
+ADMIN, MEMBER = PEOPLE, PEOPLE + 1
+"""Further callers: an admin, and a person whose key is for the first slice alone."""
 PER_SLICE = 100
 """Requests of one slice at most."""
 HEAD = {"apiVersion": "egs.dev/v1alpha1"}
@@ -83,6 +85,10 @@ def files(requests: int) -> Iterator[tuple[str, str]]:
     for person in range(PEOPLE):
         spec = {"sha256": digest_of(key_of(person)), "email": f"p{person:03d}@example.com", "role": "Editor"}
         yield f"keys/p{person:03d}.yaml", _document("ApiKey", f"p{person:03d}", spec)
+    owner = {"sha256": digest_of(key_of(ADMIN)), "email": "ada@example.com", "role": "Owner"}
+    yield "keys/admin.yaml", _document("ApiKey", "admin", owner)
+    of_one = {"sha256": digest_of(key_of(MEMBER)), "email": "p000@example.com", "role": "Editor"}
+    yield "keys/member.yaml", _document("ApiKey", "member", of_one | {"slices": ["s0000"]})
     for number in range(requests):
         slice_, name = f"s{number % count:04d}", f"r{number:06d}"
         spec = {"slice": slice_, "nodes": 1 + number % 4, "duration": "6h", "gpuShape": "H100-80GB"}

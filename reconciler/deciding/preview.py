@@ -18,8 +18,10 @@ from reconciler.lifecycle.file_changes import file_outcome
 from reconciler.model.facts import Context, Facts, Filed, Seen, Wanted
 from reconciler.model.request_files import raw, with_filed
 from reconciler.model.statuses import differing, records
+from reconciler.planning.pool_choice import without_short_hours
 from reconciler.planning.queue_place import placed
 from reconciler.settings import DEFAULTS
+from schemas.documents.cluster import is_same_but_for_maintenance
 from schemas.status.gpr_status import GPRStatus
 
 _SHARED = tuple(field.name for field in fields(Wanted) if field.name not in OF_ONE)
@@ -123,4 +125,16 @@ def alike(wanted: Wanted, known: Wanted) -> Wanted:
         for name, spec in wanted.slices.items()
     }
     found = replace(wanted, **same, slices=slices)
-    return replace(found, worked_out=known.worked_out) if found.clusters is known.clusters else found
+    if found.clusters is known.clusters:
+        return replace(found, worked_out=known.worked_out)
+    if _is_quiet(found, known):
+        return replace(found, worked_out=without_short_hours(known.worked_out))
+    return found
+
+
+def _is_quiet(wanted: Wanted, known: Wanted) -> bool:
+    """Whether the clusters differ in maintenance alone, which no request is judged by."""
+    here, there = wanted.clusters, known.clusters
+    return here.keys() == there.keys() and all(
+        is_same_but_for_maintenance(spec, there[name]) for name, spec in here.items()
+    )

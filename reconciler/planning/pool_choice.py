@@ -132,6 +132,13 @@ def remembered(
 
 _SHORT = ""
 """The key in `Wanted.worked_out` of the last result; no request has this key."""
+
+
+def without_short_hours(worked_out: Mapping[str, object]) -> dict[str, object]:
+    """What was worked out, without who is served where hours are short: that follows from a plan."""
+    return {key: known for key, known in worked_out.items() if key != _SHORT}
+
+
 LOOK_AGAIN = timedelta(minutes=5)
 """Time alone slightly changes who is served where: as in `reconciler.deciding.failed_attempts`."""
 

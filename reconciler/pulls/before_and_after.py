@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from reconciler.approvals.who_approved import with_readers_decisions
 from reconciler.deciding.extension import extended
 from reconciler.deciding.preemption import with_room_made
-from reconciler.deciding.preview import preview
+from reconciler.deciding.preview import alike, preview
 from reconciler.documents.in_force import Desired
 from reconciler.model.facts import Facts, Wanted
 from reconciler.model.request_files import Filings, raw
@@ -95,13 +95,19 @@ def _seen(documents: Documents, committed: Facts, now: datetime, *, is_first: bo
 
 
 def sight(
-    desired: Desired, committed: Facts, moved: Collection[str], now: datetime, *, is_first: bool
+    desired: Desired,
+    committed: Facts,
+    moved: Collection[str],
+    now: datetime,
+    *,
+    is_first: bool,
+    beside: Wanted | None = None,
 ) -> Sight:
     """As the controller would see the documents after `committed`; all but the `moved` requests keep their status.
 
-    `is_first`: no controller has written a status yet.
+    `is_first`: no controller has written a status yet. What is equal in `beside` is not computed again.
     """
-    wanted, facts = judged_again(desired, committed, moved, now, is_first=is_first)
+    wanted, facts = judged_again(desired, committed, moved, now, is_first=is_first, beside=beside)
     world = build_snapshot(wanted, facts, None, asked_anew(committed, facts, wanted))
     facts, world, _ = extended(facts, wanted, world)
     made = with_room_made(facts, wanted, world)
@@ -109,10 +115,17 @@ def sight(
 
 
 def judged_again(
-    desired: Desired, committed: Facts, moved: Collection[str], now: datetime, *, is_first: bool
+    desired: Desired,
+    committed: Facts,
+    moved: Collection[str],
+    now: datetime,
+    *,
+    is_first: bool,
+    beside: Wanted | None = None,
 ) -> tuple[Wanted, Facts]:
     """The documents with the files of these requests only, and the facts after judging them; see `sight`."""
     wanted = with_files_of(moved, with_readers_decisions(desired.wanted(committed), committed))
+    wanted = wanted if beside is None else alike(wanted, beside)
     known = committed.requests
     touched = {key: status for key in moved if (status := known.get(key)) is not None}
     fresh = preview(replace(committed, requests=touched), wanted, now, EPOCH if is_first else None)

@@ -14,7 +14,7 @@ from datetime import datetime
 
 from reconciler.documents.in_force import Desired
 from reconciler.model.evidence import Actor
-from reconciler.model.facts import Facts
+from reconciler.model.facts import Facts, Wanted
 from reconciler.model.statuses import Records, live
 from reconciler.pulls.before_and_after import (
     Sight,
@@ -38,6 +38,7 @@ from reconciler.store.store_port import Commit, Entry, Store
 from reconciler.trust.authority import Authority
 from scheduler.causes.compare import as_planned
 from scheduler.snapshot import Snapshot
+from schemas.documents.cluster import Cluster, is_same_but_for_maintenance
 from schemas.reading.collector import collector_paused
 from schemas.rules.view import gpr_path
 
@@ -72,19 +73,21 @@ class StandingMain:
         """The check as of `actor`, who is known. Faults of the store, and UserError `NoProject`."""
         merge = _merged(self._main, self._differing(changes))
         with collector_paused():
-            touched = self._touched(Touched.by(merge.changes))
-            base, promised = self._before(touched)
             contents = _WithTexts(self._store, merge.changes, changes)
             after = self._documents.over(contents)
             after.update(HEAD, self._committed.trust)
-            head = self._sight(after, self._moved | touched)
+            loud = [path for path in merge.changes if not _is_quiet(path, self._documents, after)]
+            touched = self._touched(Touched.by(loud))
+            base, promised = self._before(touched)
+            head = self._sight(after, self._moved | touched, base.wanted)
             edits = edited(contents, merge, base, head)
             sights = Sights(base, head, promised, self._stamps, edits)
             judged = judged_for(changes_of(sights, merge, {}), actor, authority)
             return proposed(check_pull(sights, merge, judged, self.now), sights)
 
-    def _sight(self, documents: Desired, moved: set[str]) -> Sight:
-        return sight(documents, self._committed, moved, self.now, is_first=self._is_first)
+    def _sight(self, documents: Desired, moved: set[str], beside: Wanted | None = None) -> Sight:
+        known, now = self._committed, self.now
+        return sight(documents, known, moved, now, is_first=self._is_first, beside=beside)
 
     def _differing(self, changes: Changes) -> Changes:
         """Without files that main has already."""
@@ -133,6 +136,14 @@ class StandingMain:
             there = {*self._documents.wanted(self._committed).filed, *live(requests)}
             found |= {key for key in there if key not in over and by.widely(key)}
         return found
+
+
+def _is_quiet(path: str, before: Desired, after: Desired) -> bool:
+    """Whether no request is judged by what changes: windows of maintenance alone."""
+    old, new = (side.repository.documents.get(path) for side in (before, after))
+    if not isinstance(old, Cluster) or not isinstance(new, Cluster):
+        return False
+    return is_same_but_for_maintenance(old.spec, new.spec)
 
 
 def proposed_once(store: Store, asked: PullToCheck, changes: Changes, now: datetime) -> Proposed:

@@ -405,3 +405,11 @@ class Cluster(Document):
 
     kind: Literal["Cluster"] = Field("Cluster", description="Kind of document.")
     spec: ClusterSpec = Field(description="How it is driven, and its GPU nodes.")
+
+
+def is_same_but_for_maintenance(one: ClusterSpec, other: ClusterSpec) -> bool:
+    """Whether nothing but windows of maintenance differs: rules of other documents and judgements read no window."""
+    return all(getattr(one, name) == getattr(other, name) for name in _BUT_MAINTENANCE)
+
+
+_BUT_MAINTENANCE = tuple(name for name in ClusterSpec.model_fields if name != "maintenance")

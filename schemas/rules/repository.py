@@ -17,7 +17,7 @@ from schemas.documents.apikey import ApiKey
 from schemas.documents.approval import Approval
 from schemas.documents.base import Document
 from schemas.documents.binding import GPRTemplateBinding
-from schemas.documents.cluster import Cluster
+from schemas.documents.cluster import Cluster, is_same_but_for_maintenance
 from schemas.documents.gpr import GPR, GPRTemplate, RequestSpec, resolve
 from schemas.documents.notifications import Profile
 from schemas.documents.project import Project
@@ -148,10 +148,14 @@ class Repository:
         """Add, replace and remove files, then run the affected rules."""
         changed: set[Key] = set()
         self._updates += 1
+        quiet = set[Key]()
         for path, outcome in changes.items():
+            old = self._documents.get(path)
             changed |= self._put(path, outcome)
+            if _is_quiet(old, self._documents.get(path)):
+                quiet.add(path)
         touched = {path for path in changed if isinstance(path, str)}
-        for key in changed:
+        for key in changed - quiet:
             touched |= self._readers.get(key, set())
         self.rules_run = 0
         for path in touched:
@@ -245,6 +249,13 @@ class Repository:
                 by_file[finding.file] = positions(finding.file)
             found.append(finding.problem(by_file[finding.file]))
         return tuple(sorted(found))
+
+
+def _is_quiet(old: Document | None, new: Document | None) -> bool:
+    """Whether the change matters to the document's own rules alone."""
+    if not isinstance(old, Cluster) or not isinstance(new, Cluster):
+        return False
+    return old.metadata == new.metadata and is_same_but_for_maintenance(old.spec, new.spec)
 
 
 _NAMES: dict[type[Document], Callable[[Any], str | tuple[str, str]]] = {

@@ -29,6 +29,7 @@ TEMPLATE = dump(
         "spec": {"nodes": 1, "duration": "2h"},
     }
 )
+WINDOWS = [{"begin": "2026-11-21T09:00:00Z", "end": "2026-11-21T12:00:00Z", "nodes": ["h100-1", "h100-2"]}]
 PILOT = {
     "templates/small.yaml": TEMPLATE,
     **request("a/short", 1, "10m"),
@@ -61,6 +62,7 @@ CHANGES: tuple[Mapping[str, str | None], ...] = (
     {"slices/b/slice.yaml": slice_("b", limits={"maxNodes": 2})},
     {"clusters/east.yaml": cluster(nodes=2)},
     {"clusters/east.yaml": cluster(nodes=8)},
+    {"clusters/east.yaml": cluster(nodes=4, pricePerGpuHour=2.5, maintenance=WINDOWS)},
     {"project.yaml": project(limits={"nodesPerRequest": 1})},
     {"project.yaml": project(limits={"requestsPerSlice": 3})},
     {"approvals/a/big/ada.yaml": approval("a", "big", "sha256:" + "0" * 64)},
