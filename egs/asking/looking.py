@@ -12,7 +12,7 @@ from typing import Any, Literal, TypedDict, Unpack
 from egs.asking.paging import pages
 from egs.asking.wishes import Span, gpr_body, instant_text
 from egs.calling import API, Ask, call, warned
-from egs.data.gpr import ApprovalRow, EventRow, QueueRow, RequestUsage, Usage, WaitTime, Why, Workload
+from egs.data.gpr import ApprovalRow, EventRow, QueueRow, RequestUsage, Usage, WaitTime, WhatIf, Why, Workload
 from egs.data.records import Answered, Change, Items, each, of
 from egs.sessions import AuthenticatedSession
 from egs.steps import Script
