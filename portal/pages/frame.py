@@ -56,6 +56,9 @@ ADMIN_PLACES: tuple[Place, ...] = (
         "policies",
         others=("/admin/templates", "/admin/bindings", "/admin/lab"),
     ),
+    Place("/admin/usage", "Chargeback", "usage"),
+    Place("/admin/people", "People", "people"),
+    Place("/admin/problems", "Problems", "problems", others=("/admin/trust",)),
 )
 
 

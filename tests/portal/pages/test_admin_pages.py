@@ -18,6 +18,16 @@ PAGES = (
     "/admin/clusters",
     "/admin/clusters/east",
     "/admin/health",
+    "/admin/queue",
+    "/admin/workspaces",
+    "/admin/workspaces/vision",
+    "/admin/policies",
+    "/admin/templates",
+    "/admin/bindings",
+    "/admin/usage",
+    "/admin/people",
+    "/admin/problems",
+    "/admin/trust",
     f"/admin/nodes/east/{BAD}",
 )
 
@@ -151,3 +161,41 @@ def test_health_shows_where_it_is_hot_and_what_fails_again(site: Site) -> None:
     assert '<td class="heat h5"' not in cool
     assert "No GPU reports a fault" in cool
     assert "h100-4" not in words(page(site, "/admin/health?cluster=east&trouble=true"))
+
+
+def test_chargeback_on_the_page_and_as_csv_is_the_same(site: Site) -> None:
+    """H17: of every workspace, also of what runs now."""
+    text = words(page(site, "/admin/usage"))
+    rows = site.client().get("/admin/usage.csv").text.splitlines()
+    assert rows[0] == "workspace,month,gpu_hours,amount,currency,leases"
+    running = {row.split(",")[0]: row.split(",") for row in rows[1:] if ",running," in row}
+    assert set(running) == {"vision", "nlp"}
+    for name, row in running.items():
+        assert re.search(rf"{name} {float(row[3]):,.2f} ", text), (text, row)
+
+
+def test_people_have_their_roles_and_keys(site: Site) -> None:
+    """C9, E5: who may approve what, with which keys; never a secret."""
+    html = page(site, "/admin/people")
+    text = words(html)
+    assert "ada@example.com admin ada — — requests of others" in text
+    assert re.search(r"olga@example.com owner vision — — olga-owner Owner", text)
+    assert "bo-revoked Editor, Revoked" in text
+    assert "egs_" not in html
+    assert "olga" not in words(page(site, "/admin/people?q=cy@"))
+
+
+def test_problems_say_where_and_what_to_do(site: Site) -> None:
+    """K3: file, line, reason and fix; errors first."""
+    text = words(page(site, "/admin/problems?severity=error"))
+    assert "templates/broken.yaml 7 BadValue spec.nodes is 0: it must be at least 1" in text
+    assert "write a number from 1 to 100000" in text
+    assert "NeedsApproval" not in text
+    assert "No problem matches" in page(site, "/admin/problems?q=nothing-like-it")
+
+
+def test_trust_says_whom_it_believes(site: Site) -> None:
+    """B11: whether main is verified, and what does not count."""
+    text = words(page(site, "/admin/trust"))
+    assert "Signatures on main are not verified here" in text
+    assert "No change is held" in text
