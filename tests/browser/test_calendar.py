@@ -116,12 +116,12 @@ def test_a_member_finds_no_name_of_another_workspace_anywhere(quiet, visitor):
     heard: list[str] = []
     someone.page.on("response", lambda r: "/api/v1/calendar" in r.url and heard.append(r.text()))
     page = someone.log_in("bo-owner", "/calendar")
-    expect(page.locator(".bar.lease.own").first).to_be_visible()
-    page.locator(".bar.lease:not(.seen, .own)").first.click()
+    expect(page.locator(".cal-bar.lease.own").first).to_be_visible()
+    page.locator(".cal-bar.lease:not(.seen, .own)").first.click()
     expect(page.locator("#calendar-bar")).to_contain_text("Another workspace's request has this node")
     page.keyboard.press("Escape")
     page.get_by_role("link", name="Later").click()
-    expect(page.locator(".cal-rows .bar")).to_have_count(0)
+    expect(page.locator(".cal-rows .cal-bar")).to_have_count(0)
     text = page.content() + "".join(heard)
     assert "secret" not in text
     assert "nlp" not in text
@@ -177,13 +177,13 @@ def test_the_keyboard_does_what_the_pointer_does(quiet, visitor):
 def test_bars_follow_a_commit_and_the_focus_stays(site, visitor, url):
     """By delta: rows that did not change keep their very elements."""
     page = visitor(url).log_in("bo-owner", "/calendar")
-    expect(page.locator(".bar.lease.own")).to_have_count(2)
+    expect(page.locator(".cal-bar.lease.own")).to_have_count(2)
     page.locator("#calendar").focus()
     page.keyboard.press("ArrowDown")
     page.locator(".cal-rows [data-row='5']").evaluate("(row) => { row.dataset.kept = 'yes'; }")
     site.file("nlp/tune", nodes=1, duration="5h")
     site.settle()
-    expect(page.locator(".bar.lease")).to_have_count(3)
+    expect(page.locator(".cal-bar.lease")).to_have_count(3)
     expect(page.locator(".cal-rows [data-kept]")).to_have_count(1)
     expect(page.locator("#calendar")).to_be_focused()
     expect(page.locator(".cal-name.at")).to_have_count(1)
@@ -199,7 +199,7 @@ def test_moving_a_request_shows_whom_it_delays_before_anything_is_filed(site, vi
     site.file("vision/second", nodes=2, duration="10h", clusters=["east"])
     site.settle()
     page = visitor(url).log_in("bo-owner", "/calendar?zoom=week")
-    waiting = page.locator(".bar.own.promise, .bar.own.planned").filter(has_text="vision/next").first
+    waiting = page.locator(".cal-bar.own.promise, .cal-bar.own.planned").filter(has_text="vision/next").first
     box = waiting.bounding_box()
     assert box is not None
     before = site.main("slices/vision/gprs/next.yaml")
@@ -236,7 +236,7 @@ def test_an_admin_changes_the_order_by_dropping_one_request_on_another(site, vis
     site.file("vision/second", nodes=4, duration="10h", clusters=["east"])
     site.settle()
     page = visitor(url).log_in("ada-owner", "/calendar?zoom=week&workspace=vision")
-    waiting = page.locator(".bar.own.promise, .bar.own.planned")
+    waiting = page.locator(".cal-bar.own.promise, .cal-bar.own.planned")
     boxes = [waiting.filter(has_text=name).first.bounding_box() for name in ("vision/second", "vision/next")]
     (start, end) = [(box["x"] + 15, box["y"] + box["height"] / 2) for box in boxes if box is not None]
     drag(page, start, end)

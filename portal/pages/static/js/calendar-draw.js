@@ -7,7 +7,9 @@ import { html, svg } from "./dom.js";
 
 const PAD = 4;
 const SPARE_ROWS = 12;
+/** Widths of a letter of the labels, in pixels. */
 const LETTER = 6.6;
+const BOLD = 7.5;
 const AXIS = 34;
 
 export class Drawing {
@@ -116,12 +118,12 @@ export class Drawing {
     const isSeen = bar.request !== undefined;
     const isOwn = isSeen && (!own.size || own.has(bar.request.split("/")[0]));
     const request = isSeen ? requests[bar.request] : undefined;
-    const kind = `bar ${bar.kind}${isOwn ? " own" : isSeen ? " seen" : ""}`;
+    const kind = `cal-bar ${bar.kind}${isOwn ? " own" : isSeen ? " seen" : ""}`;
     const found = svg("g", { class: kind, "data-bar": place }, svg("title", {}, sentenceOf(bar, row, request, utc)));
     const box = { y: PAD, height: ROW - 2 * PAD, rx: 3 };
     if (at.use.width < at.width) found.append(svg("rect", { class: "hold", x: at.x, width: at.width, ...box }));
     found.append(svg("rect", { class: "use", x: at.use.x, width: at.use.width, ...box }));
-    const label = shortened(labelOf(bar), at.use.width - 8, workspaces > 1);
+    const label = shortened(labelOf(bar), (at.use.width - 8) / (isOwn ? BOLD : LETTER), workspaces > 1);
     if (label) found.append(svg("text", { x: at.use.x + 5, y: ROW / 2 + 4 }, label));
     return [this.#likely(request, bar), found];
   }
@@ -167,7 +169,7 @@ export class Drawing {
       const head = html("div", { class: `cal-head${pool.reachable ? "" : " stale"}` },
         html("strong", {}, `${pool.cluster} / ${pool.pool}`),
         html("span", { class: "note" }, `${pool.rows} × ${pool.gpusPerNode} ${pool.gpuShape}`),
-        html("span", { class: pool.free ? "free" : "note" }, pool.free ? `${pool.free} free now` : "none free now"),
+        html("span", { class: pool.free && pool.reachable ? "free" : "note" }, freeIn(pool)),
         pool.reachable ? null : html("span", { class: "state bad" }, "does not answer"),
         pool.idle && pool.reachable ? this.#invitation(pool) : null);
       head.style.top = `${y}px`;
@@ -187,11 +189,12 @@ export class Drawing {
   }
 }
 
+const freeIn = ({ free, reachable }) => `${free || "none"} free ${reachable ? "now" : "when last seen"}`;
 const labelOf = (bar) => (bar.request === undefined && bar.kind !== "maintenance" && bar.kind !== "out" ? "" : nameOf(bar));
 
 /** The text as far as it fits; empty: not even its beginning does. */
-function shortened(text, width, hasWorkspace) {
-  const fits = Math.floor(width / LETTER);
+function shortened(text, letters, hasWorkspace) {
+  const fits = Math.floor(letters);
   if (text.length <= fits && hasWorkspace) return text;
   const last = text.includes("/") ? text.split("/")[1] : text;
   if (last.length <= fits) return last;
