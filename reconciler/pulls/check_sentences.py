@@ -52,7 +52,9 @@ def verdict(check: PullCheck, tongue: Tongue) -> str:
     """The whole result in one line."""
     if check.verdict == "refused":
         return f"It cannot be merged like this: {_hindrances(check)}."
-    waiting = [tongue.code(need.key) for need in check.needs]
+    waiting = [tongue.code(need.key) for need in check.needs[:_MOST_NAMES]]
+    if len(check.needs) > _MOST_NAMES:
+        waiting.append(f"{len(check.needs) - _MOST_NAMES} others")
     if waiting:
         verb = "waits" if len(waiting) == 1 else "wait"
         for_what = "an admin's merge" if all(n.rule == "slice" for n in check.needs) else "approval"

@@ -143,6 +143,17 @@ def test_above_quota_it_says_who_approves_how_and_when_it_would_start() -> None:
     assert minutes(check) is not None
 
 
+def test_of_many_that_wait_for_approval_a_few_are_named() -> None:
+    """The rest is counted: a limit of the project may concern thousands."""
+    files: dict[str, str | None] = {}
+    for number in range(8):
+        files |= request(f"a/big-{number}", 3)
+    said = description(Pulls.on().check(files))
+    assert said.startswith(
+        "Valid. a/big-0, a/big-1, a/big-2, a/big-3, a/big-4 and 3 others wait for approval"
+    )
+
+
 def test_nobody_approves_their_own_request() -> None:
     (need,) = Pulls.on().check(request("a/big", 3), by="ada@example.com").needs
     assert need.admins == ()
