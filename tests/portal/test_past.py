@@ -151,6 +151,16 @@ def test_states_are_found_after_the_history_was_left_behind(tmp_path_factory: py
     site.close()
 
 
+def test_before_the_first_decision_there_is_nothing_to_show(tmp_path_factory: pytest.TempPathFactory) -> None:
+    site = Site(tmp_path_factory.mktemp("site"))
+    site.settle()
+    first = site.portal.store.log(site.view.status, 99)[-1].oid
+    answer = ask(site, "queue", first)
+    assert (answer.status_code, answer.json()["error"]["errorKey"]) == (410, "StateGone")
+    assert "nothing was decided yet" in answer.json()["message"]
+    site.close()
+
+
 def test_a_past_state_costs_as_much_as_a_plan(tmp_path_factory: pytest.TempPathFactory) -> None:
     from portal.http.rate_limits import Rate, Rates
 

@@ -24,12 +24,12 @@ from reconciler.settings import Settings
 from reconciler.sources.command_errors import WrongUse
 from reconciler.status.past_states import Gone, PastState, PastStates, is_commit
 from reconciler.status.status_cache import Remembered
-from reconciler.status.tree import Trees
+from reconciler.status.tree import Tree, Trees
 from reconciler.store.believed_commit import Belief
 from reconciler.store.document_cache import DocumentCache
 from reconciler.store.store_port import Store
 from reconciler.trust.machines import machines_of
-from schemas.errors import Fault
+from schemas.errors import Fault, UserError
 from schemas.reading.reader import READER_VERSION
 
 KEPT = 3
@@ -44,6 +44,7 @@ class PastViews:
         self._store, self._settings = store, settings
         self.states = PastStates(store, settings, believes, monotonic)
         self._views: OrderedDict[str, View] = OrderedDict()
+        self._tree: Tree | None = None  # the state read last
         self._lock = Lock()
 
     def at(self, text: str, present: View, now: datetime) -> View:
@@ -90,12 +91,22 @@ class PastViews:
             return self._view(state, present)
         except Fault as error:  # its history was replaced while we read
             raise gone(f"the state {state.status[:12]} is not kept any more") from error
+        except UserError as error:  # no document was in force yet
+            raise gone(f"nothing was decided yet in the state {state.status[:12]}: {error}") from error
+
+    def _documents(self, present: View) -> Desired:
+        """With everything of main that was read already, and nothing in force yet."""
+        if present.documents is None:
+            return Desired(self._store, DocumentCache(None, READER_VERSION))
+        return present.documents.over(self._store).twin()
 
     def _view(self, state: PastState, present: View) -> View:
         store, branch = self._store, self._settings.status_branch
         trees = Trees(store, branch, Belief(store, None), Remembered(store, None))
-        loaded = trees.loaded(trees.at(state.commit, None))
-        facts, desired = loaded.facts, Desired(store, DocumentCache(None, READER_VERSION))
+        # Only what differs from the state read last, and from main as it is now, is read and held once more.
+        self._tree = trees.at(state.commit, self._tree)
+        loaded = trees.loaded(self._tree)
+        facts, desired = loaded.facts, self._documents(present)
         desired.repository.is_recorded = recorded(facts.requests)
         desired.restore(loaded.accepted)
         commit = facts.intent if facts.trust is None else facts.trust.main
