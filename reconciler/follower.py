@@ -20,7 +20,7 @@ from reconciler.settings import Settings
 from reconciler.status.branch import EVENT_FILE, StatusBranch
 from reconciler.status.event_files import age
 from reconciler.status.parse import OWN_BYTES, UNREADABLE, events_from
-from reconciler.status.tree import Loaded
+from reconciler.status.tree import Loaded, Tree
 from reconciler.store.believed_commit import Believes
 from reconciler.store.document_cache import DocumentCache
 from reconciler.store.store_port import REGULAR_MODE, Store
@@ -84,6 +84,11 @@ class Committed:
     def tip(self) -> str:
         """The status commit that counts, as of the last `read`; empty: there is none."""
         return "" if self._tip is None else self._tip.oid
+
+    @property
+    def tree(self) -> Tree | None:
+        """The status files as of the last `read`; None: there is no status."""
+        return self._branch.tree
 
     def documents(self) -> Desired:
         """A copy of the documents as of the last `read`. O(documents)."""

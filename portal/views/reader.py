@@ -249,7 +249,8 @@ class Reader:
             problems, status = self._main.problems, ""
         people = self._people(wanted)
         events = self._events.at(status) if status else NO_EVENTS
-        return View(wanted.commit, status, facts, wanted, people, now, problems, events)
+        tree = self._committed.tree if status else None
+        return View(wanted.commit, status, facts, wanted, people, now, problems, events, tree=tree)
 
     def _documents(self, seen: View) -> Desired:
         """A copy for one view, which this thread does not update."""

@@ -17,6 +17,7 @@ from reconciler.documents.in_force import Desired
 from reconciler.model.facts import Facts, Wanted
 from reconciler.planning.snapshot import build_snapshot
 from reconciler.queries.state import State
+from reconciler.status.tree import Tree
 from reconciler.trust.authority import Authority
 from scheduler.snapshot import Snapshot
 from schemas.documents.apikey import ApiKeySpec
@@ -61,6 +62,8 @@ class View:
     """The events on the status branch."""
     documents: Desired | None = field(default=None, compare=False, repr=False)
     """The documents of main as they were read, for `portal.views.what_if` alone; None: this view cannot be asked."""
+    tree: Tree | None = field(default=None, compare=False, repr=False)
+    """The status files as they were read, of which past views read the differences alone."""
     past: Past | None = field(default=None, compare=False, repr=False)
     """None: it is the newest one."""
     _worked_out: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)

@@ -188,6 +188,11 @@ class StatusBranch:
             self._remembered.tidy(tree.oids.values())
         return self._read[1]
 
+    @property
+    def tree(self) -> Tree | None:
+        """The files behind the last `read`; None: none were read."""
+        return None if self._read is None else self._read[0]
+
     def take_over(self, now: datetime) -> Loaded | None:
         """Takes the next term and its facts; None if another controller was faster."""
         written = self._writer.take_over(now)

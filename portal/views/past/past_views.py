@@ -103,8 +103,8 @@ class PastViews:
     def _view(self, state: PastState, present: View) -> View:
         store, branch = self._store, self._settings.status_branch
         trees = Trees(store, branch, Belief(store, None), Remembered(store, None))
-        # Only what differs from the state read last, and from main as it is now, is read and held once more.
-        self._tree = trees.at(state.commit, self._tree)
+        # Only what differs from a state that was read already is read, and held once more.
+        self._tree = trees.at(state.commit, self._tree or present.tree)
         loaded = trees.loaded(self._tree)
         facts, desired = loaded.facts, self._documents(present)
         desired.repository.is_recorded = recorded(facts.requests)
