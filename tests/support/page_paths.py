@@ -10,10 +10,10 @@ from portal.http.app import found_pages
 
 OF_PATHS = {
     "slice": "vision", "slice_": "vision", "workspace": "vision", "cluster": "east",
-    "node": "h100-1", "pool": "h100",
+    "node": "h100-1", "pool": "h100", "id": "vision/runs",
 }  # fmt: skip
 """A value for each parameter of a path; pages with other parameters are reached by links alone."""
-NAMES = {"requests": "runs", "workspaces": "vision", "templates": "small"}
+NAMES = {"inventory": "h100-1", "requests": "runs", "workspaces": "vision", "templates": "small"}
 """Values for a parameter `name`, by a part of the path before it."""
 NOT_PAGES = ("/docs", "/static/", "/login/with", ".csv")
 

@@ -6,11 +6,13 @@ import json
 from collections.abc import Iterator
 from datetime import timedelta
 from html import unescape
+from pathlib import Path
 from re import findall
 
 import pytest
 
 from reconciler.clusters.simulated.scripted_faults import GpuFails
+from reconciler.telemetry.telemetry_port import GpuKey, GpuSample, Metric
 from schemas.status.gpr_status import GpuReport
 from tests.support.portal import Site
 from tests.support.telemetry import FixedTelemetry
@@ -197,5 +199,24 @@ def test_without_values_nothing_is_zero_and_the_page_says_what_is_missing(tmp_pa
         assert "There is no value in this range" in page(
             site, "/workloads/dashboard?workload=vision/train&values=now"
         )
+    finally:
+        site.close()
+
+
+def test_an_old_value_is_marked_as_stale(tmp_path: Path) -> None:
+    """Older than a minute: shown, and said to be old."""
+    site = Site(tmp_path / "site")
+    try:
+        site.settle()
+        site.file("vision/train", nodes=1, duration="6h", clusters=["east"])
+        site.settle()
+        site.pass_time(5)
+        gpu = GpuKey("east", nodes_of(site, "vision/train")[0], "GPU-0")
+        for age_s, is_stale in ((90, True), (30, False)):
+            sample = GpuSample(gpu, site.now - timedelta(seconds=age_s), {Metric.TEMPERATURE: 50.0})
+            site.running.latest = FixedTelemetry((sample,)).latest  # type: ignore[method-assign]
+            text = page(site, "/workloads/vision/train/gpus?values=now")
+            assert (": stale" in text) is is_stale
+            assert "50 °C" in text
     finally:
         site.close()
