@@ -10,11 +10,13 @@ from portal.http.app import found_pages
 
 OF_PATHS = {
     "slice": "vision", "slice_": "vision", "workspace": "vision", "cluster": "east",
-    "node": "h100-1", "pool": "h100", "id": "vision/runs",
+    "node": "h100-1", "pool": "h100",
 }  # fmt: skip
 """A value for each parameter of a path; pages with other parameters are reached by links alone."""
 NAMES = {"inventory": "h100-1", "requests": "runs", "workspaces": "vision", "templates": "small"}
 """Values for a parameter `name`, by a part of the path before it."""
+IDS = {"workloads": "vision/runs"}
+"""Values for a parameter `id`, by a part of the path before it."""
 NOT_PAGES = ("/docs", "/static/", "/login/with", ".csv")
 
 
@@ -29,6 +31,7 @@ def paths() -> list[str]:
 def _filled(path: str) -> str:
     """Empty: a parameter is unknown."""
     names = (name for part, name in NAMES.items() if part in path)
-    known = {**OF_PATHS, "name": next(names, "")}
+    ids = (id_ for part, id_ in IDS.items() if part in path)
+    known = {**OF_PATHS, "name": next(names, ""), "id": next(ids, "")}
     asked = re.findall(r"{(\w+)}", path)
     return path.format_map(known) if all(known.get(each) for each in asked) else ""
