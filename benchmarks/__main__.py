@@ -19,6 +19,7 @@ PARTS = (
     "portal",
     "why",
     "what_if",
+    "request_pages",
     "agent.judging",
     "agent.footprint",
     "telemetry",

@@ -82,7 +82,9 @@ def data_of(view: View, found: Found, now: datetime, redactor: Redactor) -> GprD
     """The request as it is at `now`."""
     spec, status = found.spec, found.status
     row = (queue_row(view, found.key, now) if _waits(status) else None) or _NO_ROW
-    pool, start = pool_of(view, status, row), start_of(status, row)
+    planned = row.get("estimatedStartTime")
+    pool = pool_of(view, status, row)
+    start = start_of(status, None if planned is None else parse_instant(planned))
     return GprData(
         gpr_id=id_of(view, found),
         name=found.key,
@@ -222,16 +224,11 @@ def _waits(status: GPRStatus | None) -> bool:
     return status is not None and status.phase in WAITING
 
 
-def start_of(status: GPRStatus | None, row: Row) -> datetime | None:
-    """When it started or will; `row` is its row of the queue, empty: it has none. None: unknown."""
+def start_of(status: GPRStatus | None, planned: datetime | None) -> datetime | None:
+    """When it started or will; `planned`: by the plan, if it waits. None: unknown."""
     if status is None or status.phase in TERMINAL:
         return None if status is None else status.start_time
-    planned = row.get("estimatedStartTime")
-    return (
-        status.start_time
-        or status.estimated_start_time
-        or (None if planned is None else parse_instant(planned))
-    )
+    return status.start_time or status.estimated_start_time or planned
 
 
 def pool_of(view: View, status: GPRStatus | None, row: Row) -> Pool | None:

@@ -20,11 +20,11 @@ from portal.pages.user.request_choices import Choice, choices_of
 from portal.routes.gpr import keys_of
 from portal.vendor.gpr_answers import FILED, data_of, found_in, pool_of, shape_of, start_of
 from portal.vendor.gpr_models import GprData
-from portal.views.queues import Row, line_of
+from portal.views.queues import line_of
 from portal.views.view import View
 from reconciler.queries.costs import cost_so_far
 from schemas.documents.gpr import RequestSpec
-from schemas.reading.units import instant, wire
+from schemas.reading.units import instant
 from schemas.status.gpr_status import HOLDING, TERMINAL, WAITING, GPRStatus, Phase
 
 WHICH: Mapping[str, frozenset[str]] = {
@@ -107,8 +107,10 @@ def _spec(view: View, key: str, status: GPRStatus | None) -> RequestSpec | None:
 
 
 def _brief(view: View, key: str, spec: RequestSpec, status: GPRStatus | None) -> Brief:
-    row, rank = _turn(view, key)
-    pool = pool_of(view, status, row)
+    line = view.once_planned(line_of)
+    turn, place = line.turns.get(key), line.planned.placements.get(key)
+    cluster, name = (turn and turn.pool) or (None, None)
+    pool = pool_of(view, status, {"cluster": cluster, "pool": name})
     shape, phase = shape_of(spec, pool), FILED if status is None else str(status.phase)
     clusters = (pool.key[0],) if pool is not None else spec.clusters
     words = (key, spec.display_name or "", shape, *clusters, phase, spec.model.name)
@@ -120,23 +122,11 @@ def _brief(view: View, key: str, spec: RequestSpec, status: GPRStatus | None) ->
         nodes=spec.nodes,
         priority=spec.priority,
         text=" ".join(words).lower(),
-        start=start_of(status, row),
+        start=start_of(status, None if place is None or turn is None else instant(place.start)),
         end=None if status is None else status.end_time or status.estimated_end_time,
-        rank=rank,
+        rank=None if turn is None else turn.rank,
         status=status,
     )
-
-
-def _turn(view: View, key: str) -> tuple[Row, int | None]:
-    """What its row of the queue would say of start and pool, and its rank."""
-    line = view.once_planned(line_of)
-    turn = line.turns.get(key)
-    if turn is None:
-        return {"estimatedStartTime": None, "cluster": None, "pool": None}, None
-    place = line.planned.placements.get(key)
-    cluster, pool = turn.pool or (None, None)
-    start = None if place is None else wire(instant(place.start))
-    return {"estimatedStartTime": start, "cluster": cluster, "pool": pool}, turn.rank
 
 
 def chosen(view: View, sees: Callable[[str], bool], wanted: Chosen, now: datetime) -> list[str]:
@@ -162,9 +152,10 @@ def ordered(view: View, found: list[Brief], wanted: Chosen, now: datetime) -> li
     if not wanted.sort:
         return sorted(found, key=_usual)
     value = _values(view, now)[wanted.sort]
-    known = [(key, one.key, one) for one in found if (key := value(one)) is not None]
+    by_value = [(value(one), one) for one in found]
+    known = [(each, one.key, one) for each, one in by_value if each is not None]
     known.sort(key=lambda each: each[:2], reverse=wanted.desc)
-    absent = sorted((one for one in found if value(one) is None), key=lambda one: one.key)
+    absent = sorted((one for each, one in by_value if each is None), key=lambda one: one.key)
     return [*(one for _, _, one in known), *absent]
 
 
