@@ -2,9 +2,9 @@
 
     python -m benchmarks.request_pages [--requests 10000] [--times 9]
 
-A repository of that many requests, decided once by the real controller (`benchmarks.portal` makes it), and the pages of a
-member of every workspace, asked in this process. "First" is the first answer from a new commit, for which what
-requests are found by is worked out; the others are medians. Goal: filters and orders <= 100 ms.
+A repository of that many requests, decided once by the real controller (`benchmarks.portal` makes it), and the pages
+of a member of every workspace, asked in this process. "First" is the first answer from a new commit; the others are
+medians. Goal: filters and orders <= 100 ms.
 """
 
 from __future__ import annotations
