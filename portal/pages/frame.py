@@ -49,6 +49,7 @@ ADMIN_PLACES: tuple[Place, ...] = (
     Place("/admin/approvals", "Approvals", "approvals"),
     Place("/admin/clusters", "Clusters", "clusters", others=("/admin/nodes/",)),
     Place("/admin/health", "GPU health", "health"),
+    Place("/admin/insights", "Insights", "insights"),
     Place("/admin/workspaces", "All workspaces", "workspaces"),
     Place(
         "/admin/policies",
@@ -59,6 +60,7 @@ ADMIN_PLACES: tuple[Place, ...] = (
     Place("/admin/usage", "Chargeback", "usage"),
     Place("/admin/people", "People", "people"),
     Place("/admin/problems", "Problems", "problems", others=("/admin/trust",)),
+    Place("/admin/history", "History", "history"),
 )
 
 

@@ -3,20 +3,36 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Body
+from pydantic import Field
 
-from portal.http.context import Asking, Envelope, Looking, Of, ok
+from portal.http.context import Asking, Envelope, Looking, Of, Wire, example, ok
 from portal.identity.callers import Caller
+from portal.identity.rights import check_admin
 from portal.openapi.refusals import refusals
 from portal.vendor.what_if_models import WhatIfAsk
+from portal.views.fleet.policy_trial import Trial, policy_of, trial
 from portal.views.view import View
 from portal.views.what_if import WhatIf, check_files, what_if
 from portal.writes.proposed_files import proposed_files
 from reconciler.store.store_port import Store
 
 router = APIRouter(tags=["Queue"])
+
+
+class PolicyTrial(Wire):
+    """A scheduling policy to try."""
+
+    model_config = example({"scheduling": {"order": "shortest-service"}, "days": 30})
+
+    scheduling: dict[str, Any] = Field(
+        description="As `spec.scheduling` of project.yaml: docs/project.md.",
+        examples=[{"order": "first-filed"}],
+    )
+    days: int = Field(default=30, ge=1, le=92, description="Requests filed in the last days are replayed.")
+
 
 _EDIT = {"changes": [{"do": "edit", "gprId": "vision/train", "priority": 180}]}
 _DELETE = {"files": {"slices/vision/gprs/train.yaml": None}}
@@ -57,3 +73,18 @@ async def ask_what_if(
 def _answer(view: View, store: Store, caller: Caller, ask: WhatIfAsk, now: datetime) -> WhatIf:
     check_files(caller, ask.files)
     return what_if(view, store, caller, proposed_files(view, store, caller, ask), now)
+
+
+@router.post(
+    "/whatif/policy", responses=refusals(403, 409, 422, "CrossSite"), summary="Try a scheduling policy."
+)
+async def try_policy(
+    asked: Annotated[PolicyTrial, Body()], view: Looking, caller: Asking, parts: Of
+) -> Envelope[Trial]:
+    """Replays the requests of the last days under the present policy and under this one, as `egs simulate --history`.
+
+    Nothing is pushed or stored. 409: no request was filed then. Admins only.
+    """
+    check_admin(caller, "try scheduling policies")
+    policy = policy_of(asked.scheduling)
+    return ok(await parts.costly.answer(trial, view, policy, asked.days, parts.now()))

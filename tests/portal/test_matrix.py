@@ -161,6 +161,7 @@ TABLE: Mapping[str, Path] = {
     "GET /queue": Path(_sees, OF_SLICE),
     "POST /queue/move": Path(ADMIN_OF, body={"gprId": "{slice}/second", "to": "last"}),
     "GET /plan": Path(_known),
+    "POST /whatif/policy": Path(_admins, body={"scheduling": {"order": "shortest-service"}}),
     "POST /whatif": Path(_sees, body={"changes": [{"do": "end", "gprId": "{id}"}]}),
     "GET /calendar": Path(_sees, OF_SLICE),
     "GET /problems": Path(_admins),

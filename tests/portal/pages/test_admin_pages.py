@@ -28,6 +28,9 @@ PAGES = (
     "/admin/people",
     "/admin/problems",
     "/admin/trust",
+    "/admin/history",
+    "/admin/insights",
+    "/admin/lab",
     f"/admin/nodes/east/{BAD}",
 )
 
