@@ -42,6 +42,23 @@ class TrialFigures(Wire):
     slips_with_true_cause: int
 
 
+_EXAMPLE: dict[str, Any] = {
+    "requests": 120,
+    "wait": {"mean": 5400.0, "p50": 1800.0, "p90": 14400.0, "p99": 43200.0},
+    "utilisation": 0.81,
+    "boundedSlowdown": 2.4,
+    "estimate": {
+        "meanAbsoluteError": 120.0,
+        "p50": 0.0,
+        "p90": 600.0,
+        "within10min": 0.9,
+        "within1h": 0.98,
+    },
+    "slipped": 4,
+    "slipsWithTrueCause": 4,
+}
+
+
 class Trial(Wire):
     """Two policies on the same requests."""
 
