@@ -63,7 +63,16 @@ class Trial(Wire):
     """Two policies on the same requests."""
 
     model_config = example(
-        {"days": 30, "requests": 120, "present": {}, "tried": {}, "bands": {}, "changed": 14}
+        {
+            "days": 30,
+            "requests": 120,
+            "present": _EXAMPLE,
+            "tried": {**_EXAMPLE, "slipped": 7},
+            "bands": {"medium": [_EXAMPLE, _EXAMPLE]},
+            "changed": 14,
+            "earlier": 9,
+            "later": 5,
+        }
     )
 
     days: int

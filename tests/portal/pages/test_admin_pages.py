@@ -119,6 +119,7 @@ def test_an_approval_shows_the_rule_and_the_figures(site: Site) -> None:
     assert "Nodes 5 GPUs per node 1" in text
     assert "it holds more than its workspace may without approval" in text
     assert "Holds 16 GPUs on 2 nodes" in text
+    assert re.search(r"If it is approved .* vision/next \S+ \S+ later", text), text  # whom an approval delays
 
 
 def test_what_needs_no_word_gets_no_form(site: Site) -> None:
