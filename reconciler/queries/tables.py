@@ -14,7 +14,9 @@ from reconciler.queries.costs import cost_so_far, running
 from reconciler.queries.schedule import ranked_row, unranked_row
 from reconciler.queries.state import State
 from scheduler.calendars.elastic import existing
-from scheduler.choices.node_choice import choose_nodes, in_order_of_begin, need
+from scheduler.calendars.stretches import leases_by_pool
+from scheduler.choices.node_choice import in_order_of_begin, need
+from scheduler.choices.node_turns import NodesInTurn
 from scheduler.plan import plan
 from scheduler.snapshot import FOREVER, Lease, Plan, PoolKey, Snapshot
 from schemas.reading.units import format_duration, instant, wire
@@ -232,22 +234,19 @@ def calendar_of_nodes(state: State) -> dict[NodeKey, Rows]:
 def tentative_leases(snapshot: Snapshot, planned: Plan | None = None) -> list[Lease]:
     """The plan with node names: what would happen if nothing changed. `planned` is the plan if it is known already."""
     planned = planned or plan(snapshot)
-    busy: dict[PoolKey, list[Lease]] = {key: [] for key in snapshot.pools}
-    for lease in snapshot.leases.values():
-        busy.setdefault(lease.pool, []).append(lease)
+    busy = leases_by_pool(snapshot.leases)
+    turns: dict[PoolKey, NodesInTurn] = {}
     found = []
     for place in in_order_of_begin(snapshot, planned):
         pool, request = snapshot.pools[place.pool], snapshot.requests[place.key]
         wanted = need(pool, request, place, snapshot.now)
-        # No later lease in this order begins earlier, so leases that ended by then can be forgotten.
-        busy[pool.key] = [lease for lease in busy[pool.key] if lease.held_until > wanted.hold.begin]
-        names = choose_nodes(pool, busy[pool.key], wanted)
+        if pool.key not in turns:
+            turns[pool.key] = NodesInTurn(pool, busy.get(pool.key, ()), snapshot.now)
+        names = turns[pool.key].choose(wanted)
         if names is None:
             continue
         begin, end = wanted.hold.begin, wanted.hold.end
-        lease = Lease(place.key, request.slice, pool.key, names, begin, place.start, place.end, end)
-        busy[pool.key].append(lease)
-        found.append(lease)
+        found.append(Lease(place.key, request.slice, pool.key, names, begin, place.start, place.end, end))
     return found
 
 
