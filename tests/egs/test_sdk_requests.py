@@ -75,6 +75,8 @@ def test_a_request_from_its_quote_to_its_cost(do, site):
     assert request.is_over
     assert request.cost == request.status.cost == "120.00 USD"
     assert [row.cost for row in do("usage")] == [120.0]
+    (used,) = do("request_usage", "vision")
+    assert (used.cost, used.gpu_hours, used.is_running) == (120.0, 48.0, False)
     reasons = [event.reason for event in do("events", request_id=request_id)]
     assert reasons[0] == "GPRCompleted"
     assert {"GPRDuration25", "GPRDuration50", "GPRDuration75"} <= set(reasons)

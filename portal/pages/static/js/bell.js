@@ -1,4 +1,4 @@
-// The bell: to open it is to have read what is in its list.
+// The bell: it asks again only if something of its reader changed, and to open it is to have read what is in its list.
 
 import { prefix } from "./base.js";
 
@@ -14,4 +14,9 @@ bell?.addEventListener("toggle", async () => {
     redirect: "manual",
   });
   if (answer.type === "opaqueredirect") count.hidden = true;
+});
+
+document.body.addEventListener("egs:changed", ({ detail }) => {
+  const concerns = !detail || detail.all || detail.requests.length > 0 || detail.nodes.length > 0;
+  if (concerns) document.body.dispatchEvent(new Event("egs:news"));
 });
