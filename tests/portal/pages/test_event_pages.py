@@ -44,6 +44,8 @@ def test_events_are_those_of_the_api_with_links(site: Site) -> None:
     text = page(site, "/events")
     assert text.count('class="name said"') == len(rows) > 3
     assert 'href="/requests/vision/train"' in text
+    assert "/admin/" not in text
+    assert 'href="/admin/history?path=vision/train"' in page(site, "/events", "ada-owner"), "who set it"
 
 
 @pytest.mark.parametrize("path", ["/events", "/events?q=secret", "/events?type=Normal", "/alerts?values=now"])
