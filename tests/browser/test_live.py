@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 
 from portal.http import sse
 from portal.live import live_stream
+from tests.browser.conftest import WAIT_MS
 from tests.support.portal import Site, api_key
 
 pytestmark = pytest.mark.xdist_group("browser")
@@ -88,6 +89,8 @@ def test_a_revoked_key_ends_the_stream_and_nothing_is_asked_again(site, visitor,
     until(page, lambda: streams() == 0)
     page.evaluate("document.body.dispatchEvent(new CustomEvent('egs:changed', {detail: {}}))")
     assert asked == []
+    someone.log_in("bo-owner", "/requests")
+    until(page, lambda: streams() == 1)
 
 
 def test_silence_of_the_repository_is_shown_and_so_is_its_return(site, visitor, url, monkeypatch):
@@ -102,3 +105,22 @@ def test_silence_of_the_repository_is_shown_and_so_is_its_return(site, visitor, 
     site.silent_s = 0
     site.refresh()
     expect(page.locator("#stale")).to_be_hidden()
+
+
+def test_after_a_restart_of_the_portal_the_page_goes_on(site, visitor):
+    """By itself; what was committed meanwhile is shown, and what was on the page stays until then."""
+    with site.server() as url:
+        someone = visitor(url)
+        someone.expected = (
+            "ERR_CONNECTION_REFUSED",
+            "ERR_INCOMPLETE_CHUNKED_ENCODING",
+            "ERR_CONNECTION_RESET",
+        )
+        page = someone.log_in("bo-editor", "/requests")
+        until(page, lambda: streams() == 1)
+    until(page, lambda: streams() == 0)
+    site.file("vision/meanwhile")
+    with site.server(int(url.rpartition(":")[2])):
+        expect(page.locator("#rows")).to_contain_text("vision/meanwhile", timeout=WAIT_MS)
+        until(page, lambda: streams() == 1)
+        someone.leave()

@@ -206,9 +206,9 @@ class Site:
         """Asks as the owner of that API key; None: as nobody."""
         return self.portal.client(key)
 
-    def server(self) -> contextlib.AbstractContextManager[str]:
+    def server(self, port: int = 0) -> contextlib.AbstractContextManager[str]:
         """A real server on loopback; gives its URL."""
-        return serving(self.portal.app)
+        return serving(self.portal.app, port)
 
     def close(self) -> None:
         """End every process."""
@@ -247,10 +247,11 @@ class Replica:
 
 
 @contextlib.contextmanager
-def serving(app: FastAPI) -> Iterator[str]:
-    """uvicorn on a free port of loopback, in a thread."""
+def serving(app: FastAPI, port: int = 0) -> Iterator[str]:
+    """uvicorn on loopback, in a thread; port 0: a free one."""
     with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(("127.0.0.1", port))
         # Streams of clients that a test leaves open end with the server.
         config = uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=1)
         server = uvicorn.Server(config)

@@ -44,6 +44,7 @@ function take(data) {
   model.id = data.id;
   model.total = data.total;
   model.pools = data.pools;
+  root.hidden = !data.total;
   Object.assign(model.requests, data.requests);
   data.rows.forEach((row, place) => {
     model.rows.set(data.first + place, row);
@@ -327,7 +328,6 @@ addEventListener("beforeprint", () => (table.open = true));
 
 take(given.data);
 if (!matchMedia("print").matches) table.open = false;
-root.hidden = false;
 drawing.all();
 fill();
 performance.mark("egs:drawn");
