@@ -3,6 +3,7 @@ somewhere. conftest.py holds more: no error on the console, no violation of the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
@@ -88,3 +89,22 @@ def test_axe_finds_nothing_and_no_page_is_too_wide(visitor, url: str) -> None:
     admin.log_in(ADMIN, "/requests")
     found = {path: list(faults(admin.open(path))) for path in paths()}
     assert {path: told for path, told in found.items() if told} == {}
+
+
+def test_every_link_leads_somewhere(site: Site) -> None:
+    """Also those that only a menu or an empty table shows."""
+    with site.client(ADMIN) as client:
+        client.headers["Accept"] = "text/html"
+        pages = {path: client.get(path) for path in paths()}
+        assert {path: answer.status_code for path, answer in pages.items() if answer.status_code != 200} == {}
+        links = {
+            (link.replace("&amp;", "&").partition("#")[0], path)
+            for path, answer in pages.items()
+            for link in re.findall(r'href="(/[^"]*)"', answer.text)
+        }
+        dead = {
+            f"{link} of {path}"
+            for link, path in links
+            if client.get(link, follow_redirects=False).status_code >= 400
+        }
+    assert dead == set()

@@ -17,7 +17,7 @@ NAMES = {"inventory": "h100-1", "requests": "runs", "workspaces": "vision", "tem
 """Values for a parameter `name`, by a part of the path before it."""
 IDS = {"workloads": "vision/runs"}
 """Values for a parameter `id`, by a part of the path before it."""
-NOT_PAGES = ("/docs", "/static/", "/login/with", ".csv", "/queue/change")
+NOT_PAGES = ("/docs", "/static/", "/login/with", ".csv", "/queue/change", "/history/undo")
 """Also what is shown only with a query."""
 
 
