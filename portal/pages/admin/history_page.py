@@ -27,6 +27,8 @@ PAGE, UNDO = "/admin/history", "/admin/history/undo"
 STATES = 300
 """Kept states on the slider, the newest."""
 LATELY = timedelta(hours=12)
+FIRST = 3
+"""Kept states that are tried: the first one may be from before the first decision."""
 COMMITS = 25
 """Of main, listed to be taken back."""
 Text = Annotated[str, Query(max_length=300)]
@@ -46,11 +48,14 @@ async def history_page(
     blame: history.Blame | None = None
     errors: list[EgsError] = []
     states, commits = await asyncio.to_thread(_kept, visit)
-    from_ = from_ or _lately(visit, states)
-    try:
-        found = (await history.get_diff(view, caller, parts, from_, to)).data
-    except EgsError as error:
-        errors.append(error)
+    for begin in [from_] if from_ else _beginnings(visit, states):
+        from_ = begin
+        try:
+            found = (await history.get_diff(view, caller, parts, begin, to)).data
+            errors.clear()
+            break
+        except EgsError as error:
+            errors = [error]
     try:
         blame = await _blame(visit, path, field) if path else None
     except EgsError as error:
@@ -84,11 +89,11 @@ def _kept(visit: Visit) -> tuple[list[PastState], list[Commit]]:
     return list(states[-STATES:]), commits
 
 
-def _lately(visit: Visit, states: list[PastState]) -> str:
-    """Where a comparison begins without a wish: half a day ago, or the oldest kept state."""
+def _beginnings(visit: Visit, states: list[PastState]) -> list[str]:
+    """Where a comparison may begin without a wish: half a day ago, or at one of the first kept states."""
     if states and states[0].at > visit.now - LATELY:
-        return states[0].status
-    return "12h"
+        return [state.status for state in states[:FIRST]]
+    return ["12h"]
 
 
 @router.get(UNDO)

@@ -247,12 +247,12 @@ export class Dialogs {
     const pushed = found.preempted.map((one) => html("li", { class: "later" }, html("strong", {}, `${one.slice}/${one.name}`), ` gives up its nodes at ${time(one.at)}`));
     const wrong = [...found.problems.filter((one) => one.severity === "error"), ...found.denials, ...found.limits].map((one) => html("li", {}, one.message));
     const others = hiddenOf(found.hidden);
-    const nobody = !moved.length && !pushed.length && !others;
+    const isAlone = !moved.length && !pushed.length && !others;
     return html("div", { class: "effect", role: "status" },
       wrong.length ? html("div", { class: "notice bad" }, html("ul", { class: "plain-list" }, wrong)) : null,
       html("ul", { class: "plain-list" }, own),
-      html("h3", {}, nobody ? "It delays nobody." : "It moves others"),
-      nobody ? null : html("ul", { class: "plain-list" }, moved, pushed, found.moreMoved ? html("li", {}, `and ${found.moreMoved} more`) : null, others ? html("li", { class: "later" }, others) : null));
+      html("h3", {}, isAlone ? "It delays no other request." : "It moves others"),
+      isAlone ? null : html("ul", { class: "plain-list" }, moved, pushed, found.moreMoved ? html("li", {}, `and ${found.moreMoved} more`) : null, others ? html("li", { class: "later" }, others) : null));
   }
 
   // -- asking the server --------------------------------------------------------------------------------------------------

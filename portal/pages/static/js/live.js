@@ -13,7 +13,7 @@ const wantsCalendar = document.querySelector("[data-live-calendar]") !== null;
 let shown = `${meta("egs-status")}.${meta("egs-main")}`;
 let held = null;
 
-/** What is told while nobody looks is passed on when somebody does. */
+/** What is told while the page is hidden is passed on when it is shown. */
 function changed(detail) {
   held = held ? { ...detail, ...merged(held, detail) } : detail;
   if (!document.hidden) pass();
