@@ -1,11 +1,12 @@
 """`make screenshots`: every page of the demo's portal in light, dark and on a phone, into a folder.
 
 The demo's week is played for a hundred minutes of simulated time, so that the pictures are the same each time but for
-generated names. docs/images has those that the documents show.
+generated names. Those that the documents show go to docs/images too.
 """
 
 from __future__ import annotations
 
+import shutil
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -35,11 +36,18 @@ FURTHER = (
     "/requests/nlp/llama-finetune",
     "/requests/vision/lane-ablation",
     "/workspaces/vision",
+    "/workloads/gpus",
     "/admin/clusters/east",
     "/admin/nodes/east/h100-3",
     "/palette?q=8+H100+for+2h",
 )
 """Pages that no menu leads to."""
+IMAGES = Path(__file__).parent / "images"
+SHOWN = (
+    "home-light", "calendar-light", "requests-new-light", "requests-vision-lane-ablation-light",
+    "workloads-gpus-light", "admin-queue-light", "admin-health-dark",
+)  # fmt: skip
+"""Pictures that the documents show."""
 
 
 def main(folder: Path) -> None:
@@ -52,6 +60,8 @@ def main(folder: Path) -> None:
             for look in LOOKS:
                 _pictures(browser, door, look, folder)
         system.close()
+    for name in SHOWN:
+        shutil.copyfile(folder / f"{name}.png", IMAGES / f"{name}.png")
 
 
 def _settings(state: Path) -> Settings:
