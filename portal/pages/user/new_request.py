@@ -35,8 +35,10 @@ from portal.vendor.gpr_filing import asked, file_name, gpr_file, nonce_of
 from portal.vendor.gpr_models import GprAsk
 from portal.views.inventories import pools_for
 from portal.views.quotes import WaitAsk, WaitTime, wished
+from portal.views.what_if import WhatIf, what_if
 from portal.writes.gpr_changes import with_template
 from schemas.documents.gpr import RequestSpec
+from schemas.rules.view import gpr_path
 
 router = APIRouter(include_in_schema=False)
 
@@ -77,6 +79,8 @@ class Answer:
     error: ApiError | None = None
     ways: tuple[tuple[str, str], ...] = ()
     """The same request as text for other doors."""
+    effect: WhatIf | None = None
+    """Whom it would delay; None: unknown, because too much is asked just now."""
     is_asked: bool = False
 
 
@@ -199,12 +203,24 @@ async def _answer(visit: Visit, form: Form, key: str) -> Answer:
         body = body_of(form, leave_out=("name", "file", "model", "idle", "preemptible", "requeue"))
         told = await wait_time(filled(WaitAsk, body), view, caller, visit.parts)
         spec = wished(view, ask.slice_name, with_template(view, ask.slice_name, asked(ask).spec))
-        ways = _ways(visit, ask, key)
+        path, text, fields = _file(visit, ask, key)
     except ApiError as error:
         return Answer(error=error, is_asked=True)
+    ways = (("YAML", f"# {path}\n{text}"), ("CLI", _command(_key_of(path), fields)), ("Python", _python(ask)))
     offers = tuple(_offer(each, spec) for each in told.data.items)
     message = "" if told.message == "Success" else told.message
-    return Answer(offers, message, None, ways, is_asked=True)
+    return Answer(offers, message, None, ways, await _effect(visit, path, text), is_asked=True)
+
+
+async def _effect(visit: Visit, path: str, text: str) -> WhatIf | None:
+    """What the check of a pull request with that file would say."""
+    changes = {path: text.encode()}
+    try:
+        return await visit.parts.costly.answer(
+            what_if, visit.view, visit.parts.store, visit.caller, changes, visit.now
+        )
+    except ApiError:
+        return None
 
 
 def _offer(quote: WaitTime, spec: RequestSpec) -> Offer:
@@ -218,16 +234,18 @@ def _offer(quote: WaitTime, spec: RequestSpec) -> Offer:
 # -- the same for other doors ------------------------------------------------------------------------------------------
 
 
-def _ways(visit: Visit, ask: GprAsk, key: str) -> tuple[tuple[str, str], ...]:
+def _file(visit: Visit, ask: GprAsk, key: str) -> tuple[str, str, Mapping[str, Any]]:
+    """Path and text of the file that it commits, and the fields in it."""
     nonce = nonce_of(visit.caller.email, key)
     name = checked_name("file", file_name(ask, nonce))
     fields = with_template(visit.view, ask.slice_name, asked(ask).spec)
-    text = gpr_file(ask.slice_name, name, nonce, fields).decode()
-    return (
-        ("YAML", f"# slices/{ask.slice_name}/gprs/{name}.yaml\n{text}"),
-        ("CLI", _command(f"{ask.slice_name}/{name}", fields)),
-        ("Python", _python(ask)),
-    )
+    return gpr_path(ask.slice_name, name), gpr_file(ask.slice_name, name, nonce, fields).decode(), fields
+
+
+def _key_of(path: str) -> str:
+    """slice/name of a request's file."""
+    _, slice_, _, file = path.split("/")
+    return f"{slice_}/{file.removesuffix('.yaml')}"
 
 
 _OPTIONS: Mapping[str, str] = {

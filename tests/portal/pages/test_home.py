@@ -48,7 +48,7 @@ def test_it_says_when_one_starts_and_why_not_earlier(site: Site) -> None:
 
 def test_it_says_what_runs_and_what_waits(site: Site) -> None:
     found = page(site.client("bo-viewer"), "/")
-    assert "Running 1 Llama 2 × H100-80GB in east" in card(found, "Running")
+    assert "Running 1 Llama 2 nodes H100-80GB in east" in card(found, "Running")
     told = card(found, "Waiting")
     assert told.startswith("Waiting 2")
     assert "wide no start yet" in told

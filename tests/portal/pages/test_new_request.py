@@ -57,6 +57,18 @@ def test_every_pool_says_its_start_its_price_and_the_total(site: Site) -> None:
     ] == starts
 
 
+def test_it_says_whom_it_delays_before_it_is_filed(site: Site) -> None:
+    """By name for one's own workspace; of others only how many (browser check 13)."""
+    site.file("vision/waits", nodes=4, duration="1h", clusters=["east"])
+    site.file("nlp/waits-too", nodes=4, duration="1h", clusters=["east"], priority=90)
+    site.settle()
+    wish = f"{NEW}?nodes=4&duration=3h&cluster=east"
+    urgent = page(site.client("bo-owner"), f"{wish}&priority=200").text
+    assert "It delays 2 requests: vision/waits by 3h" in urgent
+    assert "waits-too" not in urgent
+    assert "It delays no other request." in page(site.client("bo-owner"), f"{wish}&priority=1").text
+
+
 def test_the_file_that_is_shown_is_the_file_that_is_committed(site: Site) -> None:
     """To the byte: name, id and text follow from the form's key."""
     client = site.client("bo-owner")

@@ -145,7 +145,7 @@ export class Dialogs {
     const start = quote.estimatedStartTime ? this.#at(Date.parse(quote.estimatedStartTime) / 1000) : "no start";
     const wait = quote.estimatedWaitSeconds ? `in ${spoken(quote.estimatedWaitSeconds)}` : quote.estimatedStartTime ? "at once" : "";
     return html("li", {}, html("strong", {}, start), ` ${wait} in ${quote.clusterName} / ${quote.pool}`,
-      quote.needsApproval ? html("span", { class: "state ask" }, "needs approval") : null,
+      quote.needsApproval ? [" ", html("span", { class: "state ask" }, "needs approval")] : null,
       quote.message ? html("span", { class: "note" }, ` ${quote.message}`) : null);
   }
 
