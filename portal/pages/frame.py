@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
 from fastapi import Request
@@ -84,6 +85,10 @@ class Frame:
     places: tuple[Place, ...] = ()
     admin_places: tuple[Place, ...] = ()
     session_ends_at: str = ""
+    at: str = ""
+    """The past state that is shown, as the address names it; empty: the present one."""
+    past_at: datetime | None = None
+    """The instant of that state."""
 
     def is_at(self, place: Place) -> bool:
         """Whether the page is there or below."""
@@ -121,6 +126,8 @@ def frame_of(request: Request, parts: Parts, view: View, caller: Caller) -> Fram
         workspaces=mine,
         places=PLACES,
         admin_places=ADMIN_PLACES if caller.is_admin else (),
+        at="" if view.past is None else request.query_params.get("at", ""),
+        past_at=None if view.past is None else view.facts.at,
         session_ends_at="" if caller.expires is None else f"{caller.expires:%Y-%m-%dT%H:%M:%SZ}",
     )
 

@@ -15,7 +15,10 @@ from fastapi.responses import RedirectResponse
 from starlette.responses import Response
 
 from portal.http.context import Changed, Parts, caller_of, parts_of, view_of
+from portal.http.errors import conflict
+from portal.http.past import At, view_at
 from portal.identity.callers import Caller
+from portal.identity.logins import READING
 from portal.identity.redaction import Redactor
 from portal.identity.rights import check_admin
 from portal.pages.frame import WORKSPACE, Frame, frame_of
@@ -46,7 +49,7 @@ class Visit:
 
     @property
     def now(self) -> datetime:
-        return self.parts.now()
+        return self.view.clock(self.parts.now())
 
     @property
     def redactor(self) -> Redactor:
@@ -76,7 +79,7 @@ class Visit:
         return answer
 
     def link(self, path: str, **query: Any) -> str:
-        return link(self.frame.prefix, path, query)
+        return linked(self.frame, path, query)
 
     def go(self, path: str, **query: Any) -> Response:
         """After a change: the browser opens that page with a GET, so that reloading changes nothing."""
@@ -87,6 +90,11 @@ class Visit:
         return self.go(path, **query, **query_of(change))
 
 
+def linked(frame: Frame, path: str, query: Mapping[str, Any]) -> str:
+    """A path of the portal; from the page of a past state it leads to the same state."""
+    return link(frame.prefix, path, {"at": frame.at, **query})
+
+
 def rendered(
     request: Request, frame: Frame, template: str, status: HTTPStatus, data: Mapping[str, Any]
 ) -> Response:
@@ -95,7 +103,7 @@ def rendered(
     shared = {
         "frame": frame,
         "asset": partial(asset, frame.prefix),
-        "link": lambda path, **query: link(frame.prefix, path, query),
+        "link": lambda path, **query: linked(frame, path, query),
         "request": request,
     }
     context = found.new_context({**shared, **data})
@@ -120,8 +128,14 @@ async def _visit(
     request: Request,
     view: Annotated[View, Depends(view_of)],
     caller: Annotated[Caller, Depends(caller_of)],
+    at: At = "",
 ) -> Visit:
-    return Visit(request, parts_of(request), view, caller)
+    parts = parts_of(request)
+    if at and request.method not in READING:
+        raise conflict(
+            "this page shows a past state, in which nothing can be changed; go back to now", "Conflict"
+        )
+    return Visit(request, parts, await view_at(request, view, parts, at), caller)
 
 
 Visiting = Annotated[Visit, Depends(_visit)]

@@ -56,6 +56,8 @@ const keyOf = (row) => `${row.cluster}/${row.node}`;
 
 function address(first, rows) {
   const query = new URLSearchParams({ ...given.filters, from: new Date(model.span.from * 1000).toISOString().replace(".000", ""), hours: SPAN_S / 3600, first, rows });
+  const { at } = document.documentElement.dataset;
+  if (at) query.set("at", at);
   return `${prefix}/api/v1/calendar?${query}`;
 }
 
