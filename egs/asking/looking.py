@@ -165,7 +165,7 @@ def blame(
 
     Example:
         >>> egs.blame(request_id, "spec.nodes", authenticated_session=auth)["main"][0]["email"]
-        'bo@example.com'
+        'ada@example.com'
     """
     wanted = {"gprId": request_id, "path": path, "field": field, "limit": limit}
     return _report(f"{API}/blame", wanted, authenticated_session)
@@ -181,7 +181,7 @@ def difference(
     `since` and `until` (absent: now) are instants, texts like `12h`, or commits of the status branch.
 
     Example:
-        >>> egs.difference("12h", authenticated_session=auth)["summary"]
+        >>> egs.difference(since, authenticated_session=auth)["summary"]
         [...]
     """
     wanted = {"from": instant_text(since), "to": instant_text(until)}

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body
 from pydantic import Field
 
-from portal.http.context import Asking, Envelope, Looking, Of, Wire, example, ok
+from portal.http.context import Asking, Envelope, Looking, Of, Whole, Wire, example, ok
 from portal.identity.callers import Caller
 from portal.identity.rights import check_admin
 from portal.openapi.refusals import refusals
@@ -31,7 +31,9 @@ class PolicyTrial(Wire):
         description="As `spec.scheduling` of project.yaml: docs/project.md.",
         examples=[{"order": "first-filed"}],
     )
-    days: int = Field(default=30, ge=1, le=92, description="Requests filed in the last days are replayed.")
+    days: Annotated[Whole, Field(ge=1, le=92)] = Field(
+        default=30, description="Requests filed in the last days are replayed."
+    )
 
 
 _EDIT = {"changes": [{"do": "edit", "gprId": "vision/train", "priority": 180}]}

@@ -52,6 +52,8 @@ def test_it_runs_as_it_stands(name, site):
         "egs": egs,
         "auth": auth,
         "request_id": request_id,
+        "since": here.view.status,
+        "commit": here.view.main,
         "endpoint": url,
         "api_key": KEYS["ada-owner"],
     }

@@ -31,6 +31,9 @@ OTHERWISE = {
         "its nodes are free again when the applier looks, not at the very minute"
     ),
     "a lease's mark that somebody takes off a node is put back": "told as drift of its slice, see below",
+    "by policy a request does not pay for the time in which a node failed, and for half an hour of each replacement": (
+        "the failure is known a minute later, when the applier has looked, so that minute is paid"
+    ),
 }
 """Stories that pull mode tells otherwise, and why."""
 

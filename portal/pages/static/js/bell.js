@@ -17,6 +17,6 @@ bell?.addEventListener("toggle", async () => {
 });
 
 document.body.addEventListener("egs:changed", ({ detail }) => {
-  const concerns = !detail || detail.all || detail.requests.length > 0 || detail.nodes.length > 0;
+  const concerns = !detail || detail.all || detail.requests?.length > 0 || detail.nodes?.length > 0;
   if (concerns) document.body.dispatchEvent(new Event("egs:news"));
 });

@@ -23,8 +23,8 @@ function merged(one, other) {
   return {
     all: one.all || other.all,
     calendar: one.calendar || other.calendar,
-    requests: [...new Set([...one.requests, ...other.requests])],
-    nodes: [...new Set([...one.nodes, ...other.nodes])],
+    requests: [...new Set([...(one.requests ?? []), ...(other.requests ?? [])])],
+    nodes: [...new Set([...(one.nodes ?? []), ...(other.nodes ?? [])])],
   };
 }
 
