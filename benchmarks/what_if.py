@@ -1,8 +1,8 @@
-"""How long `POST whatif` takes in a long queue, and what it leaves of everybody else's time.
+"""How long `POST whatif` takes in a long queue, and how far other answers wait.
 
     python -m benchmarks.what_if [--requests 10000] [--questions 15] [--keep FOLDER]
 
-A repository of that many requests, nearly all of which wait, decided once by the real controller and served by a real
+A repository of that many requests, nearly all waiting, decided once by the real controller and served by a real
 process of `egs-portal` (`benchmarks.portal` makes and serves it). One question after the other: an admin files a
 request that ranks last, one in the middle and one that ranks first and moves thousands, changes a priority, cancels,
 makes two changes at once, and plans maintenance of a cluster; a member, who sees one slice, files the one that ranks

@@ -3,8 +3,8 @@
     python -m benchmarks.pages.viewers [--viewers 1000] [--commits 10] [--requests 200]
 
 A repository as in `benchmarks.portal`, decided by the real controller and served by one process of `egs-portal`. That
-many streams of `GET live` are open, by a hundred people who see the same; with `--calendar` each is told of bars, too.
-Somebody files a request through the portal; the time runs from when they ask for it, so it includes the push.
+many streams of `GET live` are open, by a hundred people with the same rights; with `--calendar` each is told of bars, too.
+A member files a request through the portal; the time begins with that call, so it includes the push.
 
 Goal: the last viewer is told within 2 s of the commit.
 """

@@ -203,7 +203,7 @@ def undo(
 ) -> Script[Change]:
     """Take a commit of main back by a pull request; `digest` of `show_undo`: only if it is still that change.
 
-    Raises Conflict: a later commit changed the same field, or it is another change now.
+    Raises Conflict: a later commit changed the same field, or the change differs from what was shown.
     """
     body = {"commit": commit, "digest": digest}
     data = yield from call(authenticated_session, Ask("POST", f"{API}/undo", body=body))

@@ -31,7 +31,7 @@ class Bar:
 
     kind: Kind
     begin: int
-    """From here on it is prepared, and free for nobody else."""
+    """From here on it is prepared, and not free."""
     start: int
     end: int
     until: int

@@ -92,7 +92,7 @@ def changed_rows(before: View, after: View) -> Mapping[NodeKey, Row] | None:
 
 
 def _touched(before: View, after: View) -> set[str]:
-    """Requests of which something else is told than before."""
+    """Requests whose shown words changed."""
     turns = [view.once_planned(line_of).turns for view in (before, after)]
     waits = [view.once_planned(waits_for) for view in (before, after)]
     shown = {bar.key for bars in after.once_planned(bars_of).values() for bar in bars} - {""}

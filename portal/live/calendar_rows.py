@@ -38,7 +38,7 @@ class CalendarBar(Wire):
     """A time in which something has the node. Times are seconds since 1970."""
 
     kind: Kind = Field(description="What it is; a promise is a committed start, `planned` may still move.")
-    begin: At = Field(description="From here on the node is prepared and free for nobody else.")
+    begin: At = Field(description="From here on the node is prepared and not free.")
     start: At | None = optional("When its use starts; absent: at `begin`.")
     end: At | None = optional("When its use ends; absent: at `until`.")
     until: At | None = optional("When the node is free and clean again; absent: unknown.")

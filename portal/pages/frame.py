@@ -98,7 +98,7 @@ class Frame:
 
 
 def bare_frame(request: Request) -> Frame:
-    """For pages of nobody: logging in, and errors."""
+    """For pages without a caller: logging in, and errors."""
     chosen = request.cookies
     return Frame(
         prefix=prefix_of(request),

@@ -54,7 +54,7 @@ def _form(
 def log_in(request: Request, form: Sent, view: Looking, parts: Of) -> Response:
     """With the key of the form; the next page is the one that was wanted."""
     logins, now, where = parts.logins, parts.now(), address_of(request)
-    logins.check_origin(request)  # another page must not log a visitor in as somebody else
+    logins.check_origin(request)  # a page of another site must not log a visitor in
     next_ = own_path(form.get("next", "/"))
     try:
         logins.failures.check(where, now)

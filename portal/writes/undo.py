@@ -104,6 +104,6 @@ def undo_changes(store: Store, view: View, tree: Tree, commit: Commit, digest: s
     found = made(store, view, tree, commit)
     if digest and digest != found.digest:
         raise conflict(
-            f"undoing {commit.oid[:12]} is another change now than the one that was shown; look again"
+            f"undoing {commit.oid[:12]} would now change something other than what was shown; look again"
         )
     return found.changes

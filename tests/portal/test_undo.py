@@ -89,7 +89,9 @@ def test_what_was_shown_is_what_is_filed_or_nothing(site: Site) -> None:
     commit = raised(site)
     digest = show(site, commit)["digest"]
     site.commit({WAITS: waits(displayName="later")})
-    assert "another change now" in file(site, {"commit": commit, "digest": digest}, status=409)
+    assert "would now change something other than what was shown" in file(
+        site, {"commit": commit, "digest": digest}, status=409
+    )
     assert file(site, {"commit": commit, "digest": show(site, commit)["digest"]})["change"]["branch"]
 
 

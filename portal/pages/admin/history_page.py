@@ -104,7 +104,7 @@ async def undo_page(visit: AdminVisiting, commit: Annotated[str, Query(max_lengt
 
 @router.post(UNDO)
 async def file_undo(visit: AdminVisiting, form: Sent) -> Response:
-    """Proposes what was shown; refused if it would be another change now."""
+    """Proposes what was shown; refused if the change differs now."""
     commit = form.get("commit", "")
     try:
         ask = filled(UndoAsk, {"commit": commit, "digest": form.get("digest") or None})

@@ -37,7 +37,7 @@ SHOWN = 100
 NEWEST, MOST_COUNTED, LOOKED_AT = 8, 99, 2000
 """Events in the bell's list; the highest count that is told; events that are looked at for it."""
 UNMARKED = timedelta(days=1)
-"""How far back events are new to somebody without a mark."""
+"""How far back events are new to a reader without a mark."""
 YEAR_S = 31_536_000
 
 

@@ -67,7 +67,7 @@ def _charts(visit: Visit, workload: str, gpu: str, within: tuple[str, str]) -> R
     found = running_work.over_time(parts.sources, view, caller, seen, (gpu, workload, span))
     gpus = _gpus(seen, workload)
     wanted = [gpu] if gpu else [row["uuid"] for row in gpus][:TOGETHER]
-    if not wanted:  # a finished request: its GPUs are somebody else's now
+    if not wanted:  # a finished request: its GPUs serve others now
         wanted = sorted({series["uuid"] for series in found["series"]})[:TOGETHER]
     one = next((row for row in gpus if row["uuid"] == gpu), None)
     charts = [chart_of(found, metric, wanted, gpus) for metric in ranges.USUAL]

@@ -121,7 +121,7 @@ async def change_request(visit: Visiting, slice_: str, name: str, act: str, form
 
 
 async def _refused(visit: Visit, key: str, error: ApiError, form: Form) -> Response:
-    """With the newest version: after a conflict somebody else's change is there."""
+    """With the newest version: after a conflict the change of the other person is there."""
     if error.status is HTTPStatus.CONFLICT:
         visit = replace(visit, view=await visit.parts.reads.asked())
     typed = {name: form[name] for name in EDITED if name in form}

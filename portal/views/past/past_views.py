@@ -1,4 +1,4 @@
-"""Views of past states of the repository. They show what was known then, to whoever may see it now.
+"""Views of past states of the repository. They show what was known then, to callers who may see it now.
 
 A past view is read once, and the last few stay in memory. Its documents are those that the controller answered
 then; keys, people and rights are always those of the newest view.

@@ -2,12 +2,12 @@
 
 import { spokenAt } from "./calendar-layout.js";
 
-export const SOMEBODY = "another workspace's request";
+export const HIDDEN = "another workspace's request";
 
 export function nameOf(bar) {
   if (bar.kind === "maintenance") return "Maintenance";
   if (bar.kind === "out") return "Out of service";
-  return bar.request ?? SOMEBODY;
+  return bar.request ?? HIDDEN;
 }
 
 const capital = (text) => text.slice(0, 1).toUpperCase() + text.slice(1);

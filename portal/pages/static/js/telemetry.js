@@ -1,4 +1,4 @@
-// Values of GPUs come after the page: ask again every quarter of a minute while somebody looks, and say it when no
+// Values of GPUs come after the page: ask again every quarter of a minute while the page is visible, and say it when no
 // answer comes.
 
 const LOOK_MS = 15000;
