@@ -180,6 +180,21 @@ def served(repo: Path, state: Path, replicas: int) -> Iterator[list[int]]:
             process.wait()
 
 
+@contextlib.contextmanager
+def fleet_served(requests: int, keep: Path | None) -> Iterator[int]:
+    """The port of a portal on a repository with that many requests, made first or kept in that folder."""
+    cores, load = os.cpu_count(), f"load {os.getloadavg()[0]:.1f}"
+    print(f"{cores} cores, {platform.machine()}, Python {platform.python_version()}, {load}")
+    with tempfile.TemporaryDirectory(prefix="egs-bench-") as name:
+        folder = keep or Path(name)
+        repo = folder / "fleet.git"
+        if not repo.exists():
+            make(folder, requests)
+        with served(repo, Path(name) / "portals", 1) as (port,):
+            yield port
+    print(f"load {os.getloadavg()[0]:.1f} at the end")
+
+
 def _free_port() -> int:
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))

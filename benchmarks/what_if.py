@@ -16,16 +16,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
-import platform
-import tempfile
 import time
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from benchmarks.asking import AnswerTimes, Line, post
-from benchmarks.portal import ADMIN, MEMBER, make, served
+from benchmarks.portal import ADMIN, MEMBER, fleet_served
 from benchmarks.why import PROBE_EVERY_S, beside, one_by_one
 from reconciler.clock import SystemClock
 
@@ -77,7 +74,8 @@ async def warm(port: int) -> None:
 
 async def effect(port: int, request: bytes) -> str:
     """How many requests move, as told."""
-    _, body = await Line(port).ask(request)
+    status, body = await Line(port).ask(request)
+    assert status == 200, body
     found = json.loads(body)["data"]
     hidden = found["hidden"]
     moved = len(found["moved"]) + found["moreMoved"] + hidden["later"] + hidden["earlier"]
@@ -109,16 +107,8 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=15)
     parser.add_argument("--keep", type=Path)
     given = parser.parse_args()
-    load = f"load {os.getloadavg()[0]:.1f}"
-    print(f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, {load}")
-    with tempfile.TemporaryDirectory(prefix="egs-bench-") as name:
-        folder = given.keep or Path(name)
-        repo = folder / "fleet.git"
-        if not repo.exists():
-            make(folder, given.requests)
-        with served(repo, Path(name) / "portals", 1) as (port,):
-            measure(port, given.questions)
-    print(f"load {os.getloadavg()[0]:.1f} at the end")
+    with fleet_served(given.requests, given.keep) as port:
+        measure(port, given.questions)
 
 
 if __name__ == "__main__":

@@ -16,15 +16,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
-import platform
-import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from benchmarks.asking import AnswerTimes, Line, get
-from benchmarks.portal import PEOPLE, make, served, slices_for
+from benchmarks.portal import PEOPLE, fleet_served, slices_for
 
 PROBE = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 PROBE_EVERY_S = 0.1
@@ -100,16 +97,8 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=60)
     parser.add_argument("--keep", type=Path)
     given = parser.parse_args()
-    load = f"load {os.getloadavg()[0]:.1f}"
-    print(f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, {load}")
-    with tempfile.TemporaryDirectory(prefix="egs-bench-") as name:
-        folder = given.keep or Path(name)
-        repo = folder / "fleet.git"
-        if not repo.exists():
-            make(folder, given.requests)
-        with served(repo, Path(name) / "portals", 1) as (port,):
-            measure(port, given.requests, given.questions)
-    print(f"load {os.getloadavg()[0]:.1f} at the end")
+    with fleet_served(given.requests, given.keep) as port:
+        measure(port, given.requests, given.questions)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
     python -m benchmarks.pages.viewers [--viewers 1000] [--commits 10] [--requests 200]
 
-A repository as in `benchmarks.portal`, decided by the real controller and served by one process of `egs-portal`. That
-many streams of `GET live` are open, by a hundred people with the same rights; with `--calendar` each is told of bars, too.
+A repository as in `benchmarks.portal`, decided by the real controller and served by one process of `egs-portal`. So
+many streams of `GET live` are open, by a hundred people with the same rights. With `--calendar` each gets bars too.
 A member files a request through the portal; the time begins with that call, so it includes the push.
 
 Goal: the last viewer is told within 2 s of the commit.

@@ -10,14 +10,13 @@ from starlette.responses import Response
 from portal.http.context import Changed
 from portal.http.errors import not_found
 from portal.identity.rights import seen_slice
-from portal.pages.admin.rehearsal import DocumentForm, FormField
+from portal.pages.admin.rehearsal import DocumentForm, FormField, text_of
 from portal.pages.forms import Form, Sent, filled, listed, whole
 from portal.pages.visit import AdminVisiting, Visit
 from portal.routes import bindings, templates
 from portal.vendor.binding_models import BindingNamed, BindingWish, binding_of
 from portal.vendor.template_models import Template, TemplateNamed, TemplateWish, template_of
-from portal.writes.replayed_answers import Naming, naming_of
-from schemas.errors import EgsError
+from portal.writes.replayed_answers import Naming
 
 router = APIRouter(include_in_schema=False)
 
@@ -78,13 +77,12 @@ async def change_template(visit: AdminVisiting, form: Sent, name: str) -> Respon
 @router.post(TEMPLATES + "/{name}/delete")
 async def delete_template(visit: AdminVisiting, form: Sent, name: str) -> Response:
     """Refused while a binding names it."""
-    try:
-        named = await naming_of(visit.caller, visit.parts, form.get("key", ""))
+
+    async def act(on: Visit, named: Naming) -> Changed:
         body = TemplateNamed(gpr_template_name=name)
-        done = await templates.delete(visit.view, visit.caller, visit.parts, named, body, None)
-    except EgsError as error:
-        return _template(_standing(visit, name)).shown(visit, None, None, error)
-    return visit.landed(TEMPLATES, done.data.change)
+        return (await templates.delete(on.view, on.caller, on.parts, named, body, None)).data.change
+
+    return await _template(_standing(visit, name)).deleted(visit, form, act)
 
 
 def _standing(visit: Visit, name: str) -> Template:
@@ -122,18 +120,20 @@ def _template(found: Template | None) -> DocumentForm:
     now: Mapping[str, object] = {} if found is None else found.model_dump()
     named = (FormField("name", "Name", hint="Lower-case letters, digits and '-'.", is_required=True),)
     fields = (
-        FormField("nodes", "Nodes", _text(now.get("number_of_gpu_nodes")), kind="number"),
-        FormField("gpus", "GPUs per node", _text(now.get("number_of_gpus")), kind="number"),
+        FormField("nodes", "Nodes", text_of(now.get("number_of_gpu_nodes")), kind="number"),
+        FormField("gpus", "GPUs per node", text_of(now.get("number_of_gpus")), kind="number"),
         FormField(
-            "shape", "Shape", _text(now.get("gpu_shape")), "Such as H100-80GB; empty: left to the request."
+            "shape", "Shape", text_of(now.get("gpu_shape")), "Such as H100-80GB; empty: left to the request."
         ),
-        FormField("memory", "Least GB per GPU", _text(now.get("memory_per_gpu")), kind="number"),
-        FormField("machine", "Machine type", _text(now.get("instance_type"))),
-        FormField("cluster", "Cluster", _text(now.get("cluster_name"))),
-        FormField("duration", "Duration", _text(now.get("exit_duration")), "Such as 6h; the end is strict."),
-        FormField("priority", "Priority", _text(now.get("priority")), kind="number"),
+        FormField("memory", "Least GB per GPU", text_of(now.get("memory_per_gpu")), kind="number"),
+        FormField("machine", "Machine type", text_of(now.get("instance_type"))),
+        FormField("cluster", "Cluster", text_of(now.get("cluster_name"))),
         FormField(
-            "idle", "Release after idling for", _text(now.get("idle_time_out_duration")), "Such as 30m."
+            "duration", "Duration", text_of(now.get("exit_duration")), "Such as 6h; the end is strict."
+        ),
+        FormField("priority", "Priority", text_of(now.get("priority")), kind="number"),
+        FormField(
+            "idle", "Release after idling for", text_of(now.get("idle_time_out_duration")), "Such as 30m."
         ),
         FormField(
             "eviction", "May make room", _said(now.get("enable_eviction")), kind="select", options=YES_NO
@@ -161,10 +161,6 @@ def _template(found: Template | None) -> DocumentForm:
         f"{path}/delete",
         "Requests keep what they got.",
     )
-
-
-def _text(value: object) -> str:
-    return "" if value is None else str(value)
 
 
 def _said(value: object) -> str:
@@ -206,13 +202,12 @@ async def change_binding(visit: AdminVisiting, form: Sent, name: str) -> Respons
 @router.post(BINDINGS + "/{name}/delete")
 async def delete_binding(visit: AdminVisiting, form: Sent, name: str) -> Response:
     """From then on its requests may name every template."""
-    try:
-        named = await naming_of(visit.caller, visit.parts, form.get("key", ""))
+
+    async def act(on: Visit, named: Naming) -> Changed:
         body = BindingNamed(binding_name=name)
-        done = await bindings.delete(visit.view, visit.caller, visit.parts, named, body, None)
-    except EgsError as error:
-        return _binding(visit, name).shown(visit, None, None, error)
-    return visit.landed(BINDINGS, done.data.change)
+        return (await bindings.delete(on.view, on.caller, on.parts, named, body, None)).data.change
+
+    return await _binding(visit, name).deleted(visit, form, act)
 
 
 def _clusters(visit: Visit, form: Form, name: str) -> list[dict[str, object]]:

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from portal.http.context import Changed
 from portal.http.errors import bad_parameters
 from portal.identity.rights import seen_slice
-from portal.pages.admin.rehearsal import DocumentForm, FormField
+from portal.pages.admin.rehearsal import DocumentForm, FormField, text_of
 from portal.pages.forms import Form, Sent, filled, listed, whole
 from portal.pages.visit import AdminVisiting, Visit
 from portal.routes import policies
@@ -81,17 +81,16 @@ def _form(visit: Visit, name: str) -> DocumentForm:
                 "select",
                 tuple(CEILINGS),
             ),
-            FormField("waiting", "Requests in the queue", _text(now.max_gprs), kind="number"),
+            FormField("waiting", "Requests in the queue", text_of(now.max_gprs), kind="number"),
             FormField(
-                "duration", "Longest duration", _text(now.max_exit_duration_per_gpr), "Such as 12h, 7d or 1W."
+                "duration",
+                "Longest duration",
+                text_of(now.max_exit_duration_per_gpr),
+                "Such as 12h, 7d or 1W.",
             ),
-            FormField("gpus", "GPUs of one request", _text(gpus.max_gpu_per_gpr), kind="number"),
-            FormField("memory", "GB per GPU", _text(gpus.max_memory_per_gpr), kind="number"),
+            FormField("gpus", "GPUs of one request", text_of(gpus.max_gpu_per_gpr), kind="number"),
+            FormField("memory", "GB per GPU", text_of(gpus.max_memory_per_gpr), kind="number"),
             FormField("shapes", "Shapes", " ".join(gpus.gpu_shapes), "With spaces between them; empty: all."),
         ),
         others={"Workspace": f"/admin/workspaces/{name}"},
     )
-
-
-def _text(value: object) -> str:
-    return "" if value is None else str(value)

@@ -149,7 +149,22 @@ class DocumentForm:
         try:
             if form.get("do") != "save":
                 return self.shown(visit, form, await tried(visit, act))
-            named = await naming_of(visit.caller, visit.parts, form.get("key", ""))
-            return visit.landed(self.back, await act(visit, named))
+            return await self._done(visit, form, act)
         except EgsError as error:
             return self.shown(visit, form, None, error)
+
+    async def deleted(self, visit: Visit, form: Form, act: Act) -> Response:
+        """Deletes the document."""
+        try:
+            return await self._done(visit, form, act)
+        except EgsError as error:
+            return self.shown(visit, error=error)
+
+    async def _done(self, visit: Visit, form: Form, act: Act) -> Response:
+        named = await naming_of(visit.caller, visit.parts, form.get("key", ""))
+        return visit.landed(self.back, await act(visit, named))
+
+
+def text_of(value: object) -> str:
+    """The text of a field; empty: the document says nothing."""
+    return "" if value is None else str(value)

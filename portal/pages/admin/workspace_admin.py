@@ -16,11 +16,11 @@ from portal.routes import workspaces
 from portal.vendor.workspace_models import WorkspaceEdit, WorkspaceNamed, WorkspaceWish, workspace_of
 from portal.vendor.workspace_models import workspaces as all_workspaces
 from portal.views import table_rows
-from portal.writes.replayed_answers import Naming, naming_of
+from portal.writes.replayed_answers import Naming
 from reconciler.sources.source import PROPOSED
 from reconciler.store.store_port import Store
 from schemas.documents.workspace import WorkspaceRequest
-from schemas.errors import EgsError, Fault
+from schemas.errors import Fault
 from schemas.reading.reader import read_document
 
 router = APIRouter(include_in_schema=False)
@@ -174,13 +174,12 @@ async def change_workspace(visit: AdminVisiting, form: Sent, name: str) -> Respo
 @router.post(PAGE + "/{name}/delete")
 async def delete_workspace(visit: AdminVisiting, form: Sent, name: str) -> Response:
     """Refused while one of its requests is not over."""
-    try:
-        named = await naming_of(visit.caller, visit.parts, form.get("key", ""))
+
+    async def act(on: Visit, named: Naming) -> Changed:
         body = WorkspaceNamed(workspace_name=name)
-        done = await workspaces.delete(visit.view, visit.caller, visit.parts, named, body, None)
-    except EgsError as error:
-        return _one(visit, name).shown(visit, None, None, error)
-    return visit.landed(PAGE, done.data.change)
+        return (await workspaces.delete(on.view, on.caller, on.parts, named, body, None)).data.change
+
+    return await _one(visit, name).deleted(visit, form, act)
 
 
 def _one(visit: Visit, name: str) -> DocumentForm:
