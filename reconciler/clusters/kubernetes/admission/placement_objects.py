@@ -228,11 +228,8 @@ class Placement:
         path, content = path_of(want), json.dumps(want, sort_keys=True)
         if (until := self._quarrels.rests_until(path, content, now)) is not None:
             return Busy(until, f"{_called(want)} is changed again and again; pausing until then")
-        try:
-            done = self._written(path, want, have, stamp)
-        except Rejected as no:
-            if no.status != 409:
-                raise
+        done = self._tried(path, want, have, stamp) or self._tried(path, want, None, stamp)
+        if done is None:
             return Busy(now + AGAIN, f"{_called(want)} was changed concurrently")
         if isinstance(done, Refused):
             return done
@@ -240,6 +237,15 @@ class Placement:
             self._quarrels.repaired(path, content, now)
         self._known[want["kind"]].learn(done)
         return None
+
+    def _tried(self, path: str, want: Json, have: Json | None, stamp: Stamp) -> Json | Refused | None:
+        """None: it is not as we know it. The server itself writes a policy's status soon after each change."""
+        try:
+            return self._written(path, want, have, stamp)
+        except Rejected as no:
+            if no.status != 409:
+                raise
+            return None
 
     def _written(self, path: str, want: Json, have: Json | None, stamp: Stamp) -> Json | Refused:
         """The object as the server has it afterwards. Foreign metadata stays."""
