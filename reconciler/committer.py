@@ -14,7 +14,7 @@ from reconciler.model.facts import Wanted
 from reconciler.settings import Settings
 from reconciler.status.render import Files
 from reconciler.status.rendered_files import Rendered
-from reconciler.store.branch_writer import Postponed, outcome_of
+from reconciler.store.write_results import Postponed, outcome_of
 from reconciler.telling.news import summarised
 from schemas.errors import Fault
 

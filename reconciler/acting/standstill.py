@@ -18,7 +18,7 @@ from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import Seen, Wanted
 from reconciler.settings import Settings
 from reconciler.status.branch import StatusBranch
-from reconciler.store.branch_writer import outcome_of
+from reconciler.store.write_results import outcome_of
 from reconciler.telling.news import PendingEvents, summarised
 from reconciler.timekeeping.clock_doubt import Doubt
 from schemas.errors import Fault

@@ -16,9 +16,10 @@ from reconciler.clusters.applier_report import Files, Rendering, Report
 from reconciler.clusters.pulled_cluster import ReportBranches, branch_of
 from reconciler.model.cluster_port import ClusterView, NodeView
 from reconciler.settings import Settings
-from reconciler.store.branch_writer import BranchWriter, Postponed, outcome_of
+from reconciler.store.branch_writer import BranchWriter
 from reconciler.store.store_port import Commit, Person, Store
 from reconciler.store.write_decision import WriterSettings
+from reconciler.store.write_results import Postponed, outcome_of
 from reconciler.trust.machines import Machines
 from schemas.documents.cluster import ClusterSpec
 from schemas.errors import Fault

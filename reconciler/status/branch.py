@@ -33,11 +33,12 @@ from reconciler.status.render import (
 from reconciler.status.status_cache import Remembered
 from reconciler.status.tree import LOOKED_BACK, Loaded, Tree, Trees
 from reconciler.store.believed_commit import Believes
-from reconciler.store.branch_writer import BranchWriter, Postponed, Result, Written
+from reconciler.store.branch_writer import BranchWriter
 from reconciler.store.document_cache import DocumentCache
 from reconciler.store.store_port import Entry, Outcome, Person, Store
 from reconciler.store.trailers import parse_stamp
 from reconciler.store.write_decision import WriterSettings
+from reconciler.store.write_results import Postponed, Result, Written
 from schemas.documents.base import Metadata
 from schemas.status.gpr_status import GPRRecord
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 
 from reconciler.store import write_decision
@@ -26,6 +25,7 @@ from reconciler.store.push_attempts import Attempt, Work, blocked, foreign
 from reconciler.store.store_port import REGULAR_MODE, Draft, Outcome, Person, Store
 from reconciler.store.trailers import Epoch, Stamp, is_writer, message, parse_stamp
 from reconciler.store.write_decision import KEEP_AGAIN, Keeps, WriterSettings
+from reconciler.store.write_results import NotLeading, Postponed, Result, Unchanged, Written
 from schemas.errors import Fault
 
 log = logging.getLogger(__name__)
@@ -37,50 +37,6 @@ RECOVERY = f"{TAKE_OVER}, and recover what was lost"
 # Foreign commits on top of ours that are searched for the last term.
 _LOOK_BACK = 200
 _PUSHES_REMEMBERED = 64  # more than any sensible budget per minute
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """A push was tried. COMMITTED: `oid` is the head. UNKNOWN: the next call reads the branch and decides."""
-
-    outcome: Outcome
-    oid: str | None = None
-
-    @property
-    def landed(self) -> bool:
-        """True if the branch has the wanted content."""
-        return self.outcome is Outcome.COMMITTED
-
-
-@dataclass(frozen=True, slots=True)
-class Unchanged:
-    """The branch has this content already; no commit was made."""
-
-    landed = True
-
-
-@dataclass(frozen=True, slots=True)
-class Postponed:
-    """The push budget is used up; the same call succeeds at `until`."""
-
-    until: datetime
-    landed = False
-
-
-@dataclass(frozen=True, slots=True)
-class NotLeading:
-    """This process may not write; `by` is the later term's stamp, or None if `take_over` is needed."""
-
-    by: Stamp | None = None
-    landed = False
-
-
-Result = Written | Unchanged | Postponed | NotLeading
-
-
-def outcome_of(result: Result) -> str:
-    """For a push Committed, Conflict, Refused or Unknown, else Unchanged, Postponed or NotLeading."""
-    return result.outcome.value if isinstance(result, Written) else type(result).__name__
 
 
 class BranchWriter:

@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.store.believed_commit import SEARCHED, Belief
-from reconciler.store.branch_writer import BranchWriter, Written
+from reconciler.store.branch_writer import BranchWriter
 from reconciler.store.git.git_reader import MAX_OBJECT
 from reconciler.store.memory_store import MemoryStore
 from reconciler.store.store_port import Draft, Outcome, Person
 from reconciler.store.trailers import Stamp, message, parse_stamp
 from reconciler.store.write_decision import WriterSettings
+from reconciler.store.write_results import Written
 from reconciler.trust.machines import Machines, signing
 from tests.support import machinekeys as keys
 from tests.support import repos

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.store.branch_writer import BranchWriter, NotLeading, Postponed, Unchanged, Written
+from reconciler.store.branch_writer import BranchWriter
 from reconciler.store.memory_store import MemoryStore
 from reconciler.store.store_port import Outcome, Person
 from reconciler.store.trailers import Epoch, Stamp, message, parse_stamp
 from reconciler.store.write_decision import WriterSettings
+from reconciler.store.write_results import NotLeading, Postponed, Unchanged, Written
 from tests.support import repos
 from tests.support.memory_remote import Fate, MemoryRemote
 
