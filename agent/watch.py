@@ -18,8 +18,9 @@ from agent.port import GpuReading, Reader
 from agent.release import Release, never
 from agent.report import Identity, Reporter, report_of
 from reconciler.store.store_port import Outcome, Store
-from schemas.documents.cluster import Cluster, ClusterSpec, Health, Pool
+from schemas.documents.cluster import Cluster, ClusterSpec, Health
 from schemas.documents.maintenance import Maintenance
+from schemas.documents.pool import Pool
 from schemas.documents.project import Project
 from schemas.documents.scheduling import IdleReclaim
 from schemas.documents.thresholds import Thresholds

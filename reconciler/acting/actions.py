@@ -21,7 +21,8 @@ from reconciler.model.facts import IN_SERVICE, Facts, Seen, Wanted
 from reconciler.model.holdings import lease_ref
 from reconciler.model.status_edits import counted_end
 from reconciler.status.recognised_leases import is_unread
-from schemas.documents.cluster import ClusterSpec, Pool
+from schemas.documents.cluster import ClusterSpec
+from schemas.documents.pool import Pool
 from schemas.status.gpr_status import GPRStatus, NodeState, Phase
 from schemas.status.gpu_faults import GpuAction
 

@@ -17,7 +17,8 @@ from reconciler.health.upgraded_nodes import Verdict
 from reconciler.model.cluster_port import UPGRADE_FAILED, ClusterView, NodeView
 from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import IN_SERVICE, NodeKey, Seen
-from schemas.documents.cluster import ClusterSpec, Pool
+from schemas.documents.cluster import ClusterSpec
+from schemas.documents.pool import Pool
 from schemas.status.gpr_status import NodeMetadata, NodeRecord, NodeState
 
 DAY = timedelta(days=1)

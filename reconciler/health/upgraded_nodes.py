@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 
 from reconciler.model.cluster_port import UPGRADE_FAILED, NodeView
 from reconciler.model.facts import NodeKey, Seen
-from schemas.documents.cluster import Pool
+from schemas.documents.pool import Pool
 from schemas.status.gpr_status import NodeRecord, NodeState
 
 UPGRADE, WAITS, FAILED = "DriverUpgrade", "DriverUpgradeWaits", "DriverUpgradeFailed"

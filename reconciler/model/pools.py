@@ -15,8 +15,8 @@ from reconciler.model.facts import IN_SERVICE, Facts, NodeKey, Wanted
 from scheduler.calendars.elastic import grown, placeholders
 from scheduler.snapshot import FOREVER, Lease, Pool, PoolKey, Window
 from schemas.documents.cluster import ClusterSpec
-from schemas.documents.cluster import Pool as PoolSpec
 from schemas.documents.maintenance import Maintenance
+from schemas.documents.pool import Pool as PoolSpec
 from schemas.reading.units import seconds
 from schemas.status.gpr_status import Assignment, NodeRecord
 from schemas.status.inventory import PoolScale

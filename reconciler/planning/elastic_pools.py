@@ -20,8 +20,8 @@ from reconciler.model.statuses import live
 from scheduler.calendars.elastic import Sizes, existing, expected, is_placeholder, sizes
 from scheduler.causes.changes import Known, pool_key
 from scheduler.snapshot import ChangeKind, Plan, Pool, PoolKey, Snapshot
-from schemas.documents.cluster import Pool as PoolSpec
 from schemas.documents.elastic import Elastic
+from schemas.documents.pool import Pool as PoolSpec
 from schemas.reading.units import seconds
 from schemas.status.gpr_status import Cause
 from schemas.status.inventory import Ask, PoolScale

@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from schemas.documents.cluster import Pool
 from schemas.documents.gpr import RequestSpec
+from schemas.documents.pool import Pool
 from schemas.documents.project import ProjectSpec
 from schemas.documents.slice import SliceSpec
 from schemas.reading.units import format_duration

@@ -10,9 +10,9 @@ from schemas.documents.apikey import ApiKey
 from schemas.documents.approval import Approval, ApprovalSpec
 from schemas.documents.base import Document
 from schemas.documents.binding import GPRTemplateBinding
-from schemas.documents.cluster import Pool
 from schemas.documents.gpr import GPR, GPRTemplate, RequestSpec, resolve
 from schemas.documents.notifications import Profile
+from schemas.documents.pool import Pool
 from schemas.documents.project import Project
 from schemas.documents.slice import LimitsWhere, QuotaWhere, Slice
 from schemas.documents.workspace import WorkspaceRequest

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from schemas.documents.approval import Approval
 from schemas.documents.base import Document
 from schemas.documents.binding import GPRTemplateBinding
-from schemas.documents.cluster import Cluster, Pool
+from schemas.documents.cluster import Cluster
 from schemas.documents.gpr import GPR, GPRTemplate, Wish
+from schemas.documents.pool import Pool
 from schemas.documents.project import Project
 from schemas.reading.strict_yaml import Path
 from schemas.reading.units import MIB_ABOVE, memory_gb

@@ -134,3 +134,11 @@ def test_a_pool_that_finds_its_nodes_fits_whatever_is_asked_for(key: str) -> Non
     window = {**WINDOW, "nodes": ["ip-10-0-0-1.example.internal"]}
     east = {"driver": "kubernetes", "access": {"secret": "east.kube"}, "pools": [finds({key: "a"})]}
     assert check({EAST: {**east, "maintenance": [window]}, TRAIN: {"nodes": 8}}).problems == ()
+
+
+@pytest.mark.parametrize("warning", ["0d0h0m", "0m", "-5m", 30, ""])
+def test_a_warning_lasts(warning: object) -> None:
+    """J4: absent is no warning; zero would warn of nothing."""
+    found = check({EAST: {"warning": warning}}).problems
+    assert {problem.severity for problem in found} == {"error"}
+    assert check({EAST: {"warning": "30m", "notice": "5m"}}).problems == ()

@@ -13,7 +13,7 @@ from datetime import datetime
 from reconciler.clusters.simulated.simulated_world import EPOCH, Fleet, Made, Sized, World, views_of
 from reconciler.clusters.simulated.simulated_writes import WriteTarget, stale
 from reconciler.model.cluster_port import Answer, Done, Stamp
-from schemas.documents.cluster import Pool
+from schemas.documents.pool import Pool
 
 
 def fleet_at(base: Fleet, world: World, now: datetime) -> Fleet:

@@ -35,7 +35,8 @@ from reconciler.model.cluster_port import (
     Stamp,
     WorkloadView,
 )
-from schemas.documents.cluster import ClusterSpec, Pool
+from schemas.documents.cluster import ClusterSpec
+from schemas.documents.pool import Pool
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 IN_DOMAIN = 4

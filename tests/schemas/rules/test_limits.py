@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.documents.base import Person
-from schemas.documents.cluster import Pool
 from schemas.documents.gpr import RequestSpec
+from schemas.documents.pool import Pool
 from schemas.documents.project import ProjectLimits, ProjectSpec
 from schemas.documents.slice import LimitsWhere, Quota, QuotaWhere, SliceLimits, SliceSpec
 from schemas.rules.fit import approval_needs

@@ -37,7 +37,8 @@ from reconciler.clusters.kubernetes.nodes.node_inventory import Node, Pod
 from reconciler.clusters.kubernetes.nodes.node_marks import late, stamp_of, write_stamp
 from reconciler.clusters.kubernetes.tenancy.object_repair import AGAIN, Quarrels
 from reconciler.model.cluster_port import Answer, Busy, Difference, Done, Refused, Stamp
-from schemas.documents.cluster import Admission, ClusterSpec, Pool
+from schemas.documents.cluster import Admission, ClusterSpec
+from schemas.documents.pool import Pool
 from schemas.errors import UserError
 
 log = logging.getLogger(__name__)

@@ -15,7 +15,8 @@ from reconciler.clusters.kubernetes.nodes.mig import resource_of, shows
 from reconciler.clusters.kubernetes.nodes.node_inventory import Node, Pod, is_gpu, misfit
 from reconciler.clusters.kubernetes.nodes.node_marks import marks_of
 from reconciler.model.cluster_port import CheckResult, LeaseRef, Stage
-from schemas.documents.cluster import ClusterSpec, Pool
+from schemas.documents.cluster import ClusterSpec
+from schemas.documents.pool import Pool
 
 DIRECT = frozenset({"NodeHealth", "Drained", "Labels"})
 """Checks answered by objects alone."""

@@ -16,7 +16,8 @@ from reconciler.clusters.kubernetes.nodes.node_marks import cordoned_by_others, 
 from reconciler.clusters.kubernetes.nodes.pod_exits import kept_by
 from reconciler.model.cluster_port import ClusterView, NodeView, WorkloadView
 from reconciler.model.memo import Memo
-from schemas.documents.cluster import ClusterSpec, Pool
+from schemas.documents.cluster import ClusterSpec
+from schemas.documents.pool import Pool
 
 PodsOfNodes = Mapping[str, tuple[Pod, ...]]
 

@@ -25,7 +25,8 @@ from reconciler.clusters.kubernetes.names import (
     SYSTEM_NAMESPACE,
 )
 from reconciler.model.cluster_port import GpuView, UnmanagedNode
-from schemas.documents.cluster import ClusterSpec, Pool
+from schemas.documents.cluster import ClusterSpec
+from schemas.documents.pool import Pool
 from schemas.reading.units import parse_instant
 
 GFD = "nvidia.com/gpu."

@@ -9,7 +9,8 @@ from reconciler.clusters.kubernetes.names import SLICE
 from reconciler.clusters.kubernetes.nodes.cluster_view import Known, by_node, owners_of
 from reconciler.clusters.kubernetes.nodes.node_inventory import Pod, pool_of
 from reconciler.clusters.kubernetes.nodes.node_marks import marks_of
-from schemas.documents.cluster import ClusterSpec, Pool
+from schemas.documents.cluster import ClusterSpec
+from schemas.documents.pool import Pool
 
 LASTING = timedelta(minutes=1)
 """Long enough to restore the marks of a node that someone removed."""
