@@ -10,18 +10,21 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
+from types import MappingProxyType
 from typing import Literal
 
 from portal.views.queues import plan_of
 from portal.views.view import View
 from reconciler.model.facts import NodeKey
-from reconciler.queries.tables import SHOWN_WINDOWS, tentative_leases
-from scheduler.snapshot import FOREVER, Lease, PoolKey, Snapshot
+from reconciler.model.pools import is_within
+from reconciler.queries.tables import SHOWN_WINDOWS, tentative_leases, unreserved_nodes
+from scheduler.snapshot import FOREVER, Lease, PoolKey, Snapshot, Window
 from schemas.reading.units import seconds
 from schemas.status.gpr_status import NodeRecord, NodeState
 
-Kind = Literal["lease", "promise", "planned", "maintenance", "out"]
-"""`promise`: its start is committed; `planned`: it is not. `out`: the node is not fit to serve."""
+Kind = Literal["lease", "promise", "planned", "maintenance", "out", "unreserved"]
+"""`promise`: its start is committed; `planned`: it is not. `out`: the node is not fit to serve.
+`unreserved`: it does not exist then."""
 IN_SERVICE = (NodeState.READY, NodeState.SUSPECT)
 
 
@@ -63,7 +66,9 @@ def bars_of(view: View) -> Mapping[NodeKey, tuple[Bar, ...]]:
         for lease in planned
         if (status := requests.get(lease.key)) is not None and status.estimated_start_time is not None
     }
-    return by_node(bars_in(view.state.snapshot, planned, promised), out_of_service(view.facts.nodes))
+    away = unreserved_nodes(view.state)
+    found = bars_in(view.state.snapshot, planned, promised, away)
+    return by_node(found, out_of_service(view.facts.nodes), when_unreserved(away))
 
 
 def by_node(*found: Iterable[tuple[NodeKey, Bar]]) -> Mapping[NodeKey, tuple[Bar, ...]]:
@@ -77,7 +82,10 @@ def by_node(*found: Iterable[tuple[NodeKey, Bar]]) -> Mapping[NodeKey, tuple[Bar
 
 
 def bars_in(
-    snapshot: Snapshot, planned: Iterable[Lease], promised: Collection[str]
+    snapshot: Snapshot,
+    planned: Iterable[Lease],
+    promised: Collection[str],
+    away: Mapping[NodeKey, tuple[Window, ...]] = MappingProxyType({}),
 ) -> Iterator[tuple[NodeKey, Bar]]:
     """Leases, the planned ones with the nodes that they would get now, and maintenance."""
     for lease in snapshot.leases.values():
@@ -88,9 +96,17 @@ def bars_in(
         for node, windows in pool.windows.items():
             for window in windows[:SHOWN_WINDOWS]:
                 # What begins with time itself is no maintenance: the node is out, or has a lease from elsewhere.
-                if window.begin > 0 and window.end < FOREVER:
+                is_away = is_within(window, away.get((pool.key[0], node), ()))
+                if window.begin > 0 and window.end < FOREVER and not is_away:
                     bar = Bar("maintenance", window.begin, window.begin, window.end, window.end)
                     yield (pool.key[0], node), bar
+
+
+def when_unreserved(away: Mapping[NodeKey, tuple[Window, ...]]) -> Iterator[tuple[NodeKey, Bar]]:
+    """When nodes of reserved pools do not exist."""
+    for node, windows in away.items():
+        for window in windows:
+            yield node, Bar("unreserved", window.begin, window.begin, window.end, window.end)
 
 
 def out_of_service(nodes: Mapping[NodeKey, NodeRecord]) -> Iterator[tuple[NodeKey, Bar]]:

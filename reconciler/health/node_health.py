@@ -75,7 +75,10 @@ def judge_nodes(
 
 def _judge_pool(evidence: Evidence, pool: Pool) -> dict[NodeKey, NodeRecord]:
     found = []
-    for node in pool.node_names():
+    for rank, node in enumerate(pool.node_names()):
+        view = evidence.view.nodes.get(node)
+        if (view is None or not view.ready) and not pool.is_due(rank, evidence.now):
+            continue
         verdict = _verdict(evidence, node)
         if verdict is not None:
             found.append(_record(evidence, pool, node, verdict))

@@ -2,19 +2,22 @@
 
 Held by tests/cases/reconciler/maintenance.yaml:
   * a node in a window serves no request, whether the window names the cluster, its pool or the node;
+  * a node of a reserved pool serves requests only within its reservations;
   * as time passes nothing in a calendar moves: times that come into range were closed before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from itertools import pairwise
 
 from reconciler.model.facts import IN_SERVICE, Facts, NodeKey, Wanted
-from scheduler.calendars.elastic import grown, placeholders
+from scheduler.calendars.elastic import AHEAD_S, grown, placeholders
 from scheduler.snapshot import FOREVER, Lease, Pool, PoolKey, Window
 from schemas.documents.cluster import ClusterSpec
+from schemas.documents.elastic import Reserved
 from schemas.documents.maintenance import Maintenance
 from schemas.documents.pool import Pool as PoolSpec
 from schemas.reading.units import seconds
@@ -68,7 +71,7 @@ def pools_at(wanted: Wanted, facts: Facts) -> dict[PoolKey, Pool]:
             pool = wanted.pools.get((name, item.name))
             if pool is not None:
                 pool = _grown(pool, item, facts.scales.get(pool.key), now)
-                pool = replace(pool, windows=calendars(spec, item.name, pool.nodes, now))
+                pool = replace(pool, windows=calendars(spec, item, pool.nodes, now))
                 found[pool.key] = _with_health(pool, facts.nodes, reach is None or reach.reachable)
     return {key: found[key] for key in wanted.pools if key in found}
 
@@ -80,26 +83,75 @@ def _grown(pool: Pool, item: PoolSpec, scale: PoolScale | None, now: int) -> Poo
 
 
 def calendars(
-    spec: ClusterSpec, pool: str, names: Collection[str], now: int
+    spec: ClusterSpec, pool: PoolSpec, names: Sequence[str], now: int
 ) -> dict[str, tuple[Window, ...]]:
-    """When each node is in maintenance from `now` on, sorted and disjoint; nodes without maintenance are absent."""
-    if not spec.maintenance:
+    """When each node is in maintenance or not reserved from `now` on, sorted and disjoint; others are absent."""
+    if not (spec.maintenance or pool.reserved):
         return {}
     whole: list[Window] = []
     single: dict[str, list[Window]] = {}
     for item in spec.maintenance:
         windows = [*occurrences(item, now)]
-        if pool in item.pools or not (item.pools or item.nodes):
+        if pool.name in item.pools or not (item.pools or item.nodes):
             whole += windows
         else:
             for node in item.nodes:
                 single.setdefault(node, []).extend(windows)
-    shared = merged(whole)  # one object for all: most nodes of a pool share their maintenance
-    found = dict.fromkeys(names, shared) if shared else {}
+    # One object for all nodes of a group: most nodes of a pool share their calendar.
+    found: dict[str, tuple[Window, ...]] = {}
+    for nodes, away in _unreserved(pool, names, now):
+        shared = merged([*whole, *away])
+        found |= dict.fromkeys(nodes, shared) if shared else {}
     for node in names:
         if single.get(node):
-            found[node] = merged([*whole, *single[node]])
+            found[node] = merged([*found.get(node, ()), *single[node]])
     return found
+
+
+def _unreserved(
+    pool: PoolSpec, names: Sequence[str], now: int
+) -> Iterator[tuple[Sequence[str], list[Window]]]:
+    """Nodes that share their reservations, and when they have none."""
+    steps = sorted(
+        {len(names), *(r.nodes for r in pool.reserved if r.nodes is not None and r.nodes < len(names))}
+    )
+    for first, last in pairwise([0, *steps]):
+        held = [item for item in pool.reserved if item.nodes is None or item.nodes >= last]
+        yield names[first:last], _between(held, _arrival(pool), now) if pool.reserved else []
+
+
+def unreserved(
+    clusters: Mapping[str, ClusterSpec], pools: Iterable[Pool], now: int
+) -> dict[NodeKey, tuple[Window, ...]]:
+    """When nodes of reserved pools do not exist, from `now` on, whatever their maintenance."""
+    found: dict[NodeKey, tuple[Window, ...]] = {}
+    reserved = {
+        (name, item.name): item for name, spec in clusters.items() for item in spec.pools if item.reserved
+    }
+    for pool in pools:
+        if pool.key in reserved:
+            for nodes, away in _unreserved(reserved[pool.key], pool.nodes, now):
+                found |= dict.fromkeys(((pool.key[0], node) for node in nodes), tuple(away))
+    return found
+
+
+def is_within(window: Window, away: Iterable[Window]) -> bool:
+    """Whether a window of a calendar has one of these in it: those that overlap or touch were merged."""
+    return any(window.begin <= one.begin and one.end <= window.end for one in away)
+
+
+def _between(held: Iterable[Reserved], arrival: int, now: int) -> list[Window]:
+    """The times before, between and after the reservations that end after `now`."""
+    at, found = 0, list[Window]()
+    for item in sorted(held, key=lambda item: item.begin):
+        found.append(Window(at, seconds(item.begin) + arrival))
+        at = seconds(item.end)
+    return [window for window in (*found, Window(at, FOREVER)) if window.end > now]
+
+
+def _arrival(pool: PoolSpec) -> int:
+    """How long after a reservation's begin its nodes are usable: those of an elastic pool are requested then."""
+    return 0 if pool.elastic is None else int(pool.elastic.scale_up.total_seconds()) + AHEAD_S
 
 
 def occurrences(item: Maintenance, now: int) -> Iterator[Window]:

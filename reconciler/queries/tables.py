@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from reconciler.model.facts import NodeKey
+from reconciler.model.pools import is_within, unreserved
 from reconciler.model.statuses import live
 from reconciler.queries.costs import cost_so_far, running
 from reconciler.queries.schedule import ranked_row, unranked_row
@@ -18,7 +19,7 @@ from scheduler.calendars.stretches import leases_by_pool
 from scheduler.choices.node_choice import in_order_of_begin, need
 from scheduler.choices.node_turns import NodesInTurn
 from scheduler.plan import plan
-from scheduler.snapshot import FOREVER, Lease, Plan, PoolKey, Snapshot
+from scheduler.snapshot import FOREVER, Lease, Plan, PoolKey, Snapshot, Window
 from schemas.reading.units import format_duration, instant, wire
 from schemas.status.gpr_status import HOLDING, WAITING, Cost, GPRStatus, NodeState, Phase
 
@@ -27,6 +28,8 @@ SHOWN_WINDOWS = 5
 """Maintenance windows shown per node: recurring windows have no end."""
 UNMANAGED = "Unmanaged"
 """Shown instead of a state for a node that is not managed."""
+UNRESERVED = "Unreserved"
+"""Shown instead of a state for a node that does not exist now, because its pool is reserved for other times."""
 
 
 def gprs(
@@ -105,7 +108,7 @@ def _gpus(state: State, status: GPRStatus) -> int:
 
 def clusters(state: State) -> Rows:
     """Every cluster in force: whether it answers, how fresh its data is, and its pools."""
-    held = held_nodes(state)
+    held, absent = held_nodes(state), absences(state)
     rows = []
     for name, spec in sorted(state.wanted.clusters.items()):
         reach = state.facts.clusters.get(name)
@@ -117,19 +120,21 @@ def clusters(state: State) -> Rows:
                 "reachable": None if reach is None else reach.reachable,
                 "since": None if reach is None else wire(reach.since),
                 "statusTime": None if state.committed is None else wire(state.committed.at),
-                "pools": [_pool_row(state, name, pool.name, held) for pool in spec.pools],
+                "pools": [_pool_row(state, (name, pool.name), held, absent) for pool in spec.pools],
             }
         )
     return rows
 
 
-def _pool_row(state: State, cluster: str, pool: str, held: Mapping[NodeKey, Lease]) -> dict[str, Any]:
-    found = state.wanted.pools[cluster, pool]
+def _pool_row(
+    state: State, pool: PoolKey, held: Mapping[NodeKey, Lease], absent: Mapping[NodeKey, str]
+) -> dict[str, Any]:
+    found, cluster = state.wanted.pools[pool], pool[0]
     names = existing(found)
-    out = {n for n in names if _state(state, (cluster, n)) is not NodeState.READY}
+    out = {n for n in names if _state(state, (cluster, n)) is not NodeState.READY or (cluster, n) in absent}
     leased = {n for n in names if (cluster, n) in held}
     return {
-        "name": pool,
+        "name": pool[1],
         "gpuShape": found.gpu_shape,
         "gpusPerNode": found.gpus_per_node,
         "memoryPerGpu": found.memory_per_gpu,
@@ -143,14 +148,14 @@ def _pool_row(state: State, cluster: str, pool: str, held: Mapping[NodeKey, Leas
 
 def nodes(state: State, cluster: str | None = None, pool: str | None = None) -> Rows:
     """Every node of a pool, and leased nodes that left theirs: the lease, and the calendar from now on."""
-    held, calendars = held_nodes(state), calendar_of_nodes(state)
+    held, calendars, absent = held_nodes(state), calendar_of_nodes(state), absences(state)
     names = {key: list(existing(found)) for key, found in state.wanted.pools.items()}
     pooled = {(key[0], name) for key, found in names.items() for name in found}
     for node, lease in sorted(held.items()):
         if node not in pooled:
             names.setdefault(lease.pool, []).append(node[1])
     return [
-        node_row(state, (key[0], name), key[1], held, calendars)
+        node_row(state, (key[0], name), key[1], held, calendars) | _absence(absent.get((key[0], name)))
         for key, found in sorted(names.items())
         for name in found
         if cluster in (None, key[0]) and pool in (None, key[1])
@@ -172,6 +177,10 @@ def node_row(
         "lease": None if lease is None else lease.key,
         "schedule": calendars.get(node, []),
     }
+
+
+def _absence(said: str | None) -> dict[str, Any]:
+    return {} if said is None else {"state": UNRESERVED, "message": said}
 
 
 def open_clusters(state: State, cluster: str | None = None) -> list[str]:
@@ -214,9 +223,27 @@ def held_nodes(state: State) -> dict[NodeKey, Lease]:
     return {(lease.pool[0], n): lease for lease in state.snapshot.leases.values() for n in lease.nodes}
 
 
+def absences(state: State) -> dict[NodeKey, str]:
+    """Nodes without a lease that do not exist now: their pool is reserved for other times, as the sentence says."""
+    held, found = held_nodes(state), {}
+    for node, away in unreserved_nodes(state).items():
+        window = next((one for one in away if one.begin <= state.snapshot.now < one.end), None)
+        if window is not None and node not in held:
+            is_last = window.end >= FOREVER
+            found[node] = (
+                "its reservation is over" if is_last else f"reserved from {wire(instant(window.end))}"
+            )
+    return found
+
+
+def unreserved_nodes(state: State) -> dict[NodeKey, tuple[Window, ...]]:
+    """When which nodes do not exist; only those of reserved pools."""
+    return unreserved(state.wanted.clusters, state.snapshot.pools.values(), state.snapshot.now)
+
+
 def calendar_of_nodes(state: State) -> dict[NodeKey, Rows]:
     """Each node's calendar: leases, maintenance, and `tentative` entries, as the plan would choose nodes now."""
-    snapshot = state.snapshot
+    snapshot, away = state.snapshot, unreserved_nodes(state)
     found: dict[NodeKey, Rows] = {}
     for lease in sorted(snapshot.leases.values(), key=lambda lease: (lease.held_from, lease.key)):
         _enter(found, lease, is_tentative=False)
@@ -225,7 +252,9 @@ def calendar_of_nodes(state: State) -> dict[NodeKey, Rows]:
     for pool in snapshot.pools.values():
         for node, windows in pool.windows.items():
             for window in windows[:SHOWN_WINDOWS]:
-                if window.end < FOREVER:
+                # What begins with time itself is no maintenance: the node is out, or has a lease from elsewhere.
+                is_maintenance = window.begin > 0 and window.end < FOREVER
+                if is_maintenance and not is_within(window, away.get((pool.key[0], node), ())):
                     row = _calendar_row(None, window.begin, window.end, is_tentative=False)
                     found.setdefault((pool.key[0], node), []).append(row)
     return {node: sorted(rows, key=lambda row: str(row["begin"])) for node, rows in found.items()}

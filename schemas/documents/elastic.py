@@ -1,14 +1,14 @@
-"""Nodes that come and go: elastic pools, and clusters that are used only when the others are full."""
+"""Nodes that come and go: elastic and reserved pools, and clusters that are used only when the others are full."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Self
 
 from pydantic import Field, model_validator
 
 from schemas.documents.base import Model
-from schemas.reading.units import Duration, Lasting, LongName
+from schemas.reading.units import Duration, Instant, Lasting, LongName
 
 CLUSTER_API = "cluster.x-k8s.io/"
 """API group of Cluster API, and prefix of its annotations."""
@@ -69,6 +69,20 @@ class Elastic(Model):
         if self.min > self.max or self.warm > self.max:
             raise ValueError("min and warm must be at most max")
         return self
+
+
+class Reserved(Model):
+    """A time for which a provider has promised nodes: a capacity block, or a rented cluster."""
+
+    begin: Instant = Field(description="First instant with these nodes.")
+    end: Instant = Field(description="First instant without them; after `begin`.")
+    nodes: int | None = Field(
+        None, ge=1, le=100_000, description="Only so many, the first of the pool; absent: all of the pool."
+    )
+
+    def covers(self, rank: int, at: datetime) -> bool:
+        """Whether the pool's node of that rank, counted from 0, exists at that instant."""
+        return self.begin <= at < self.end and (self.nodes is None or rank < self.nodes)
 
 
 class Burst(Model):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated
 
 from pydantic import Field
 
 from schemas.documents.base import Model
-from schemas.documents.elastic import Elastic
+from schemas.documents.elastic import Elastic, Reserved
 from schemas.reading.units import LongName, Name, Shape
 
 Price = Annotated[float, Field(ge=0, le=100_000, description="Per GPU and hour, in the project's currency.")]
@@ -57,6 +58,9 @@ class Pool(Model):
         None, max_length=63, description="The provider's machine type, when requests name one."
     )
     elastic: Elastic | None = Field(None, description="It grows and shrinks; absent: it has fixed nodes.")
+    reserved: tuple[Reserved, ...] = Field(
+        (), max_length=100, description="Its nodes exist only then; absent: always."
+    )
     rdma: bool = Field(False, description="These nodes share an RDMA network.")
     secondary_network: bool = Field(False, description="These nodes have a second pod network.")
     price_per_gpu_hour: Price | None = Field(None, description="Overrides the cluster's price.")
@@ -93,6 +97,10 @@ class Pool(Model):
         if isinstance(self.nodes, int):
             return tuple(f"{self.name}-{i}" for i in range(1, self.nodes + 1))
         return self.nodes or ()
+
+    def is_due(self, rank: int, at: datetime) -> bool:
+        """Whether its node of that rank, counted from 0, should exist at that instant."""
+        return not self.reserved or any(item.covers(rank, at) for item in self.reserved)
 
     @property
     def isolation_limit(self) -> int:

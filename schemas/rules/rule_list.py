@@ -149,6 +149,17 @@ _ACROSS = (
     ),
     Rule("DuplicateProduct", "A device product has one shape.", "keep one of the two"),
     Rule("EndBeforeBegin", "A window ends after it begins.", "correct begin or end"),
+    Rule(
+        "ReservedTwice",
+        "Reservations of a pool do not overlap.",
+        "make one of them, or give each a pool of its own",
+    ),
+    Rule(
+        "ReservedNodes",
+        "A reservation is for at most the nodes that its pool lists.",
+        "delete nodes, or give it a pool of its own",
+    ),
+    Rule("ReservedMinimum", "An elastic pool that is reserved keeps no nodes.", "set min and warm to 0"),
     Rule("BadThresholds", "clearTemperature is at most maxTemperature.", "lower clearTemperature"),
     Rule("NamespaceTaken", "A namespace of a cluster belongs to one slice.", "use another namespace"),
     Rule(

@@ -30,6 +30,7 @@ def inside(file: str, document: Document) -> Iterator[Finding]:
             yield from _of_selectors(file, document)
             yield from _of_names(file, document)
             yield from _of_maintenance(file, document)
+            yield from _of_reserved(file, document)
             yield from _of_health(file, document)
         case Project():
             yield from _of_admins(file, document)
@@ -158,6 +159,24 @@ def _of_maintenance(file: str, cluster: Cluster) -> Iterator[Finding]:
             for j, name in enumerate(names):
                 if name not in known and not (field == "nodes" and finds):
                     yield Finding(file, rule, f"no such {field[:-1]}: {name}", (*at, field, j))
+
+
+def _of_reserved(file: str, cluster: Cluster) -> Iterator[Finding]:
+    for i, pool in enumerate(cluster.spec.pools):
+        at: Path = ("spec", "pools", i, "reserved")
+        for j, item in enumerate(pool.reserved):
+            if item.end <= item.begin:
+                yield Finding(
+                    file, "EndBeforeBegin", "the reservation ends before it begins", (*at, j, "end")
+                )
+            elif any(item.begin < other.end and other.begin < item.end for other in pool.reserved[:j]):
+                yield Finding(file, "ReservedTwice", "it overlaps an earlier reservation", (*at, j))
+            if item.nodes is not None and (pool.nodes is None or item.nodes > pool.size):
+                has = "its nodes are not listed" if pool.nodes is None else f"it has {pool.size}"
+                yield Finding(file, "ReservedNodes", f"pool {pool.name}: {has}", (*at, j, "nodes"))
+        if pool.reserved and pool.elastic is not None and (pool.elastic.min or pool.elastic.warm):
+            message = f"pool {pool.name} keeps nodes that its reservations do not cover"
+            yield Finding(file, "ReservedMinimum", message, ("spec", "pools", i, "elastic"))
 
 
 def _of_health(file: str, cluster: Cluster) -> Iterator[Finding]:

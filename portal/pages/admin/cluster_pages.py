@@ -35,7 +35,7 @@ SHOWN = 200
 """Nodes of one page."""
 EVENTS = 30
 DRIFT = frozenset({"DriftRepaired", "DriftSeen"})
-STATES = ("all", "trouble", "free", "leased", *NodeState, tables.UNMANAGED)
+STATES = ("all", "trouble", "free", "leased", *NodeState, tables.UNMANAGED, tables.UNRESERVED)
 """By which nodes are filtered."""
 WINDOW = "window"
 """The form of a maintenance window, in the address of its refusal."""
@@ -113,7 +113,7 @@ def _fits(row: dict[str, Any], chosen: dict[str, Any]) -> bool:
     state, text = chosen["state"], chosen["q"].lower()
     kinds = {
         "all": True,
-        "trouble": row["state"] not in (NodeState.READY, tables.UNMANAGED),
+        "trouble": row["state"] not in (NodeState.READY, tables.UNMANAGED, tables.UNRESERVED),
         "free": row["state"] == NodeState.READY and row["lease"] is None,
         "leased": row["lease"] is not None,
     }

@@ -40,6 +40,7 @@ _KINDS = {
     "planned": "is planned",
     "maintenance": "Maintenance",
     "out": "Out of service",
+    "unreserved": "Not reserved",
 }
 _DATE = 10
 """Letters of a date without a time."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from portal.live.calendar_bars import Bar, bars_in, by_node, is_free, waits_in
+from portal.live.calendar_bars import Bar, bars_in, by_node, is_free, waits_in, when_unreserved
 from reconciler.queries.tables import tentative_leases
 from scheduler.plan import plan
 from scheduler.snapshot import FOREVER, Snapshot, Window
@@ -96,3 +96,20 @@ def test_everything_is_drawn_with_all_its_nodes(snapshot: Snapshot) -> None:
     for one in (*snapshot.leases.values(), *planned):
         drawn = {node for node, of in found.items() if any(bar.key == one.key for bar in of)}
         assert drawn == {(one.pool[0], node) for node in one.nodes}
+
+
+def test_a_node_is_not_free_while_it_is_not_reserved() -> None:
+    """F13, F14: the time before and after too, which no maintenance has; a maintenance in it has no bar of its own."""
+    gaps = (Window(0, 20), Window(50, 90), Window(95, FOREVER))
+    snapshot = world(
+        pools=[pool(1, windows={"h100-1": (Window(0, 20), Window(30, 35), Window(45, 90), gaps[2])})]
+    )
+    away = {("east", "h100-1"): gaps}
+    (bars_,) = by_node(bars_in(snapshot, (), (), away), when_unreserved(away)).values()
+    assert [(bar.kind, bar.begin, bar.until) for bar in bars_] == [
+        ("unreserved", 0, 20),
+        ("maintenance", 30, 35),
+        ("unreserved", 50, 90),
+        ("unreserved", 95, FOREVER),
+    ]
+    assert [is_free(bars_, at) for at in (10, 25, 60, 92)] == [False, True, False, True]

@@ -274,3 +274,28 @@ def test_a_node_that_left_its_pool_is_listed_while_somebody_has_it(tmp_path: Pat
     assert [(row["name"], row["pool"], row["lease"]) for row in rows] == [  # type: ignore[attr-defined]
         (f"h100-{number}", "h100", "b/run") for number in (1, 2, 3, 4)
     ]
+
+
+RENTED = {
+    "name": "h100", "gpuShape": "H100-80GB", "gpusPerNode": 8, "memoryPerGpu": 80, "nodes": 2,
+    "reserved": [
+        {"begin": "2026-11-21T12:00:00Z", "end": "2026-11-22T12:00:00Z"},
+        {"begin": "2026-11-20T12:00:00Z", "end": "2026-11-21T12:00:00Z", "nodes": 1},
+        {"begin": "2026-11-24T12:00:00Z", "end": "2026-11-25T12:00:00Z"},
+    ],
+}  # fmt: skip
+
+
+def test_nodes_outside_of_their_reservations_are_told_from_free_ones(tmp_path: Path) -> None:
+    """F13: and their calendar shows no maintenance that nobody announced, but that which somebody did."""
+    window = {"begin": "2026-11-22T08:00:00Z", "end": "2026-11-22T10:00:00Z"}
+    files = {"clusters/east.yaml": cluster(pools=[RENTED], maintenance=[window])}
+    repo = folder(tmp_path / "f", fleet(**files))
+    first, second = _get(repo, "nodes")  # type: ignore[misc]
+    assert (first["state"], first["message"]) == ("Ready", None)
+    assert (second["state"], second["message"]) == ("Unreserved", "reserved from 2026-11-21T12:00:00Z")
+    for row in (first, second):
+        assert row["schedule"] == [{"request": None, **window, "tentative": False}]
+    (row,) = _get(repo, "clusters")  # type: ignore[misc]
+    (pool,) = row["pools"]
+    assert (pool["nodes"], pool["free"], pool["out"]) == (2, 1, 1)

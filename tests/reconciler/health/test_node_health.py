@@ -70,6 +70,26 @@ def test_never_more_than_a_tenth_of_a_pool_is_isolated(nodes: int, bad: int, wan
     assert got.get(NodeState.SUSPECT, 0) == bad - want_out
 
 
+@pytest.mark.parametrize(
+    ("begin", "nodes", "want"),
+    [
+        pytest.param(101, None, {}, id="before its time"),
+        pytest.param(100, None, {NodeState.LOST: 3}, id="at its begin"),
+        pytest.param(99, 2, {NodeState.LOST: 2}, id="two of three"),
+    ],
+)
+def test_a_node_that_is_not_reserved_is_not_missed(
+    begin: int, nodes: int | None, want: dict[NodeState, int]
+) -> None:
+    """F13: silent ones are not, either: a provider takes them back at the end."""
+    few = {} if nodes is None else {"nodes": nodes}
+    held = {"begin": at(begin).isoformat(), "end": at(begin + 60).isoformat(), **few}
+    pool = {"name": "h100", "gpuShape": "H100-80GB", "gpusPerNode": 8, "memoryPerGpu": 80, "nodes": 3}
+    there = Seen({"east": ClusterView(NOW, {"h100-1": NodeView("h100-1", "h100", ready=False)}, {})}, {})
+    records = judge_nodes({"east": spec(3, pools=[pool | {"reserved": [held]}])}, there, {}, frozenset(), NOW)
+    assert states(records) == want
+
+
 def test_silent_and_cordoned_nodes_do_not_count_towards_the_limit() -> None:
     records = judge_nodes({"east": spec(10)}, seen(10, bad=1, silent=3, cordoned=2), {}, frozenset(), NOW)
     assert states(records) == {NodeState.UNHEALTHY: 1, NodeState.CORDONED: 2, NodeState.LOST: 3}

@@ -1,4 +1,4 @@
-"""Calendars of nodes: maintenance of cluster, pool and node, once and again (E10, G3)."""
+"""Calendars of nodes: maintenance of cluster, pool and node, once and again, and reservations (E10, F13, F14, G3)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ NOW = seconds(START)
 MINUTE, DAY = 60, 86_400
 
 
-def fleet(*windows: dict[str, object]) -> ClusterSpec:
-    """A cluster of three nodes with these windows; minutes from now."""
-    pools = [
+def fleet(*windows: dict[str, object], **h100: object) -> ClusterSpec:
+    """A cluster of three nodes with these windows, and further fields of the pool h100."""
+    pools: list[dict[str, object]] = [
         {"name": name, "gpuShape": "H100-80GB", "gpusPerNode": 8, "memoryPerGpu": 80, "nodes": nodes}
         for name, nodes in (("h100", 2), ("spare", 1))
     ]
+    pools[0] |= h100
     document = parsed("clusters/east.yaml", cluster(pools=pools, maintenance=list(windows)))
     assert isinstance(document, Cluster)
     return document.spec
@@ -33,6 +34,11 @@ def fleet(*windows: dict[str, object]) -> ClusterSpec:
 
 def window(begin: int, end: int, **more: object) -> dict[str, object]:
     return {"begin": at(begin).isoformat(), "end": at(end).isoformat(), **more}
+
+
+def found(spec: ClusterSpec, names: tuple[str, ...], now: int) -> dict[str, tuple[Window, ...]]:
+    """The calendars of the pool h100."""
+    return calendars(spec, spec.pools[0], names, now)
 
 
 def minutes(begin: int, end: int) -> Window:
@@ -64,13 +70,13 @@ def minutes(begin: int, end: int) -> Window:
     ],
 )
 def test_who_is_out_when(windows: list[dict[str, object]], want: dict[str, tuple[Window, ...]]) -> None:
-    assert calendars(fleet(*windows), "h100", ("h100-1", "h100-2"), NOW) == want
+    assert found(fleet(*windows), ("h100-1", "h100-2"), NOW) == want
 
 
 def test_nodes_that_go_down_together_share_one_calendar() -> None:
     """Planning counts them together; so it need not even compare."""
-    found = calendars(fleet(window(10, 20, every="1d")), "h100", ("h100-1", "h100-2"), NOW)
-    assert found["h100-1"] is found["h100-2"]
+    both = found(fleet(window(10, 20, every="1d")), ("h100-1", "h100-2"), NOW)
+    assert both["h100-1"] is both["h100-2"]
 
 
 @pytest.mark.parametrize(
@@ -119,3 +125,71 @@ def test_a_year_of_windows_is_in_sight(item: Maintenance, waited: int) -> None:
         length = seconds(item.end) - seconds(item.begin)
         assert first + length <= now or first in begins
         first += int(step.total_seconds())
+
+
+BOTH = ("h100-1", "h100-2")
+GROWS = {"nodes": None, "elastic": {"max": 2, "scaleUp": "10m"}}
+
+
+@pytest.mark.parametrize(
+    ("reserved", "more", "want"),
+    [
+        pytest.param(
+            [window(60, 120)],
+            {},
+            dict.fromkeys(BOTH, (Window(0, NOW + 60 * MINUTE), Window(NOW + 120 * MINUTE, FOREVER))),
+            id="all of the pool, once",
+        ),
+        pytest.param(
+            [window(-60, 10), window(60, 120, nodes=1)],
+            {},
+            {
+                "h100-1": (minutes(10, 60), Window(NOW + 120 * MINUTE, FOREVER)),
+                "h100-2": (Window(NOW + 10 * MINUTE, FOREVER),),
+            },
+            id="now all, later one",
+        ),
+        pytest.param([window(-60, -10)], {}, dict.fromkeys(BOTH, (Window(NOW - 600, FOREVER),)), id="over"),
+        pytest.param(
+            [window(60, 120)],
+            GROWS,
+            dict.fromkeys(BOTH, (Window(0, NOW + 72 * MINUTE), Window(NOW + 120 * MINUTE, FOREVER))),
+            id="an elastic pool asks for them at the begin",
+        ),
+    ],
+)
+def test_nodes_are_there_as_reserved(
+    reserved: list[dict[str, object]], more: dict[str, object], want: dict[str, tuple[Window, ...]]
+) -> None:
+    """F13, F14: a provider's capacity for a time."""
+    assert found(fleet(reserved=reserved, **more), BOTH, NOW) == want
+
+
+def test_a_reserved_pool_has_its_maintenance_too() -> None:
+    spec = fleet(window(70, 80, nodes=["h100-1"]), window(110, 130), reserved=[window(60, 120)])
+    ends = Window(NOW + 110 * MINUTE, FOREVER)
+    assert found(spec, BOTH, NOW) == {
+        "h100-1": (Window(0, NOW + 60 * MINUTE), minutes(70, 80), ends),
+        "h100-2": (Window(0, NOW + 60 * MINUTE), ends),
+    }
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 500), st.integers(1, 100), st.sampled_from([None, 1, 2])), max_size=5),
+    st.integers(0, 600),
+)
+def test_a_node_is_open_exactly_while_it_is_due(drawn: list[tuple[int, int, int | None]], after: int) -> None:
+    """And nothing in its calendar moves as time passes."""
+    at_, items = 0, []
+    for gap, length, nodes in drawn:
+        at_ += gap
+        items.append(window(at_, at_ + length, **({} if nodes is None else {"nodes": nodes})))
+        at_ += length
+    spec = fleet(reserved=items)
+    first, later = (found(spec, BOTH, NOW + minute * MINUTE) for minute in (0, after))
+    for rank, name in enumerate(BOTH):
+        due = spec.pools[0].is_due(rank, at(after))
+        moment = NOW + after * MINUTE
+        for calendar in (first, later):
+            assert due is not any(w.begin <= moment < w.end for w in calendar.get(name, ()))
+        assert set(later.get(name, ())) <= set(first.get(name, ()))

@@ -190,7 +190,7 @@ export class Drawing {
 }
 
 const freeIn = ({ free, reachable }) => `${free || "none"} free ${reachable ? "now" : "when last seen"}`;
-const labelOf = (bar) => (bar.request === undefined && bar.kind !== "maintenance" && bar.kind !== "out" ? "" : nameOf(bar));
+const labelOf = (bar) => (bar.request === undefined && !["maintenance", "out", "unreserved"].includes(bar.kind) ? "" : nameOf(bar));
 
 /** The text as far as it fits; empty: not even its beginning does. */
 function shortened(text, letters, hasWorkspace) {

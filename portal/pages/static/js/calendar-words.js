@@ -7,6 +7,7 @@ export const HIDDEN = "another workspace's request";
 export function nameOf(bar) {
   if (bar.kind === "maintenance") return "Maintenance";
   if (bar.kind === "out") return "Out of service";
+  if (bar.kind === "unreserved") return "Not reserved";
   return bar.request ?? HIDDEN;
 }
 
@@ -19,6 +20,7 @@ export function sentenceOf(bar, row, request, utc) {
   const at = (instant) => spokenAt(instant, utc);
   const until = bar.until === undefined ? "" : ` until ${at(bar.end ?? bar.until)}`;
   if (bar.kind === "maintenance") return `${name} from ${at(bar.begin)}${until}.`;
+  if (bar.kind === "unreserved") return `Not reserved${until}: the node does not exist then.`;
   if (bar.kind === "out") return `${row.state} since ${at(bar.begin)}${row.message ? `: ${row.message}` : "."}`;
   if (bar.kind === "lease") return `${name} has this node${until}${cleaned(bar, at)}.`;
   const start = at(bar.start ?? bar.begin);
