@@ -14,9 +14,11 @@ from functools import cache
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
 from markupsafe import Markup, escape
 
+from portal.pages import plain_words
 from portal.pages.static_files import address_of_asset
 from schemas.reading.units import format_duration, format_instant, parse_instant
 
@@ -36,8 +38,10 @@ def environment() -> Environment:
         auto_reload=False,
     )
     made.filters.update(when=when, day=day, span=span, money=money, number=number, or_absent=or_absent)
-    made.filters.update(exact=exact_span, timed=timed)
-    made.globals.update(counted=counted, fresh_key=fresh_key)
+    made.filters.update(exact=exact_span, said=said, ahead=ahead, words=plain_words.reason_words)
+    made.filters.update(plain=plain_words.said)
+    made.globals.update(counted=counted, fresh_key=fresh_key, cause_words=plain_words.cause_words)
+    made.globals.update(nearest_limit=plain_words.nearest_limit)
     return made
 
 
@@ -51,18 +55,51 @@ def when(at: datetime | str | None, absent: str = ABSENT) -> Markup:
     return Markup('<time datetime="{}" title="{}">{}</time>').format(exact, exact, text)
 
 
-_INSTANT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?Z")
+_LENGTH = r"(?:\d+[dhms] ?)+"
+_MARKED = re.compile(
+    r"(?P<at>\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?Z)"
+    rf"(?: \((?P<wait>now|{_LENGTH}(?P<left> left)?)\))?"
+    r"|`(?P<code>[^`]*)`"
+)
 
 
-def timed(sentence: str) -> Markup:
-    """A sentence in which each instant is a `<time>`, so that a reader gets it as they chose."""
-    said, at = Markup(""), 0
-    for found in _INSTANT.finditer(sentence):
-        text = found[0].replace(" ", "T")
-        exact = text if text.count(":") == 2 else f"{text[:-1]}:00Z"
-        said += escape(sentence[at : found.start()]) + when(exact)
+@pass_context
+def said(context: Context, sentence: object) -> Markup:
+    """A sentence from elsewhere in the words of pages, with each instant as a `<time>` and each command as code.
+
+    A wait or a rest in brackets behind an instant is counted by the clock of the page, as all countdowns are.
+    """
+    text = plain_words.said(str(sentence))
+    told, at = Markup(""), 0
+    for found in _MARKED.finditer(text):
+        told += escape(text[at : found.start()]) + _marked(found, context["now"])
         at = found.end()
-    return said + escape(sentence[at:])
+    return told + escape(text[at:])
+
+
+def _marked(found: re.Match[str], now: datetime) -> Markup:
+    if found["at"] is None:
+        return Markup("<code>{}</code>").format(found["code"])
+    text = found["at"].replace(" ", "T")
+    exact = text if text.count(":") == 2 else f"{text[:-1]}:00Z"
+    if found["wait"] is None:
+        return when(exact)
+    return when(exact) + Markup(" ({})").format(_counted_down(exact, now))
+
+
+@pass_context
+def ahead(context: Context, at: datetime | str | None) -> Markup:
+    """The time until an instant by the clock of the page; a script counts it down."""
+    found = _instant(at)
+    return Markup("") if found is None else _counted_down(format_instant(found), context["now"])
+
+
+def _counted_down(exact: str, now: datetime) -> Markup:
+    left_s = int((parse_instant(exact) - now).total_seconds())
+    # Seconds count in the last hour only, as in js/base.js.
+    left_s -= left_s % 60 if left_s > 3600 else 0
+    text = f"in {span(left_s)}" if left_s > 0 else "now"
+    return Markup('<span data-until="{}">{}</span>').format(exact, text)
 
 
 def day(at: datetime | str | None) -> Markup:

@@ -11,30 +11,15 @@ from starlette.responses import Response
 
 from portal.http.context import Looking, Of
 from portal.pages.frame import bare_frame, frame_of
+from portal.pages.plain_words import CAUSES
 from portal.pages.visit import rendered
 from reconciler.queries.past.promise_rows import promises_json
-from schemas.status.gpr_status import Cause
 
 router = APIRouter(include_in_schema=False)
 
 MONTHS = 12
 RECENT = 50
 """Starts that the page lists by name."""
-CAUSES: Mapping[Cause, str] = {
-    Cause.HIGHER_RANK_ARRIVED: "a more urgent request came",
-    Cause.APPROVED: "an approval put another request first",
-    Cause.REQUEUED: "another request came back after a failure",
-    Cause.REQUEST_CHANGED: "the request itself was changed",
-    Cause.ADMIN_MOVED: "an admin moved requests",
-    Cause.POLICY_CHANGED: "a policy was changed",
-    Cause.MAINTENANCE_ADDED: "maintenance was planned",
-    Cause.NODE_LOST: "a node was lost",
-    Cause.NODE_REPLACED: "a node was replaced",
-    Cause.CHECKS_FAILED: "checks of nodes failed",
-    Cause.CLUSTER_UNREACHABLE: "a cluster did not answer",
-    Cause.CONTROLLER_ABSENT: "the controller was away",
-}
-"""In words; docs/gpr.md explains them."""
 
 
 @router.get("/promises")
@@ -46,10 +31,9 @@ def promise_ledger(request: Request, view: Looking, parts: Of) -> Response:
     frame = bare_frame(request) if caller is None else frame_of(request, parts, view, caller)
     total: dict[str, Any] = ledger["total"]
     causes = _causes(total["causes"])
-    words = {str(cause): text for cause, text in CAUSES.items()}
     told = {
         "now": parts.now(),
-        "words": words,
+        "words": CAUSES,
         "ledger": ledger,
         "causes": causes,
         "recent": ledger["recent"][:RECENT],
@@ -59,8 +43,7 @@ def promise_ledger(request: Request, view: Looking, parts: Of) -> Response:
 
 def _causes(found: Mapping[str, int]) -> list[tuple[str, str, int]]:
     """Name, words and count, the most frequent first."""
-    words = {str(cause): text for cause, text in CAUSES.items()}
     return [
-        (name, words.get(name, name), count)
+        (name, CAUSES.get(name, name), count)
         for name, count in sorted(found.items(), key=lambda one: (-one[1], one[0]))
     ]

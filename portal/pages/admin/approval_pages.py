@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from portal.http.errors import ApiError, bad_parameters
 from portal.pages.forms import Form, Sent, filled, whole
+from portal.pages.plain_words import APPROVALS
 from portal.pages.visit import AdminVisiting, Visit
 from portal.routes import approvals
 from portal.vendor.approval_models import Decision, Pending, decided, pending
@@ -36,17 +37,6 @@ router = APIRouter(include_in_schema=False)
 PAGE = "/admin/approvals"
 DAYS = (1, 7, 30, 90)
 """For how many days a word may count."""
-MEANINGS = {
-    "QuotaExceeded": "it holds more than its workspace may without approval",
-    "MonthlyQuotaExceeded": "the workspace's GPU-hours of this month are used up",
-    "NodeLimitExceeded": "it asks for more nodes than one request may hold without approval",
-    "DurationNeedsApproval": "it runs longer than the project allows without approval",
-    "PriorityNeedsApproval": "its priority is higher than the project allows without approval",
-    "GpuHoursNeedApproval": "it takes more GPU-hours than the project allows without approval",
-    "ShapeNeedsApproval": "GPUs of this shape need an approval",
-    "ExtensionNeedsApproval": "it wants more grace than the project allows without approval",
-}
-"""Rules in words; docs/approval.md says where each is set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +66,7 @@ def approval_list(visit: AdminVisiting) -> Response:
         waiting=pending(visit.view, visit.caller),
         figures=_figures(visit),
         extensions=_extensions(visit),
-        meanings=MEANINGS,
+        meanings=APPROVALS,
     )
 
 
@@ -146,7 +136,7 @@ async def _page(visit: Visit, key: str, form: Form | None = None, error: EgsErro
         "hindrance": hindrance,
         "words": view.wanted.decisions.get(key, ()),
         "admins_needed": _admins_needed(visit, one),
-        "meanings": MEANINGS,
+        "meanings": APPROVALS,
         "days": DAYS,
         "form": form or {},
         "error": error,

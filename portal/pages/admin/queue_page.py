@@ -13,11 +13,12 @@ from starlette.responses import Response
 from portal.http.context import Changed
 from portal.http.errors import ApiError, bad_parameters, conflict
 from portal.pages.forms import Form, Sent, filled
+from portal.pages.plain_words import WAITS_FOR
 from portal.pages.visit import AdminVisiting, Visit
 from portal.routes import gpr, queue, whatif
 from portal.vendor.gpr_models import GprEdit
 from portal.vendor.what_if_models import Moving, WhatIfAsk
-from portal.views.fleet.queue_order import ahead_of
+from portal.views.fleet.queue_order import ahead_of, others_of
 from portal.views.queues import queue as waiting_keys
 from portal.views.queues import queue_row
 from portal.views.what_if import WhatIf
@@ -74,6 +75,8 @@ def queue_page(
         first=first,
         shown=SHOWN,
         ahead=view.once(ahead_of),
+        others=view.once_planned(others_of),
+        waits_for=WAITS_FOR,
         clusters=sorted(view.wanted.clusters),
         chosen={"cluster": cluster, "q": q},
         can_drag=not q and not cluster and not visit.workspace,

@@ -19,6 +19,7 @@ from portal.http.errors import ApiError
 from portal.http.paging import Portion, cursor_of, read_cursor
 from portal.identity.rights import seen_slice
 from portal.pages.forms import Sent
+from portal.pages.plain_words import reason_words
 from portal.pages.user.workload_pages import Text, Values, beside, seen_by
 from portal.pages.visit import Visit, Visiting
 from portal.routes.events import Search
@@ -59,7 +60,10 @@ def event_list(
         wanted=wanted,
         cursor=cursor,
         names=[(name, name) for name in visit.frame.workspaces],
-        reason_names=[(str(reason), str(reason)) for reason in sorted(EventReason)],
+        reason_names=sorted(
+            ((str(reason), f"{reason_words(reason)} ({reason})") for reason in EventReason),
+            key=lambda one: one[1].lower(),
+        ),
     )
     if wanted == EventQuery() and not cursor and not visit.workspace:
         _mark(visit, answer, _newest(visit))

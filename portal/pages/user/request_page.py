@@ -12,6 +12,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from portal.http.paging import Portion
+from portal.pages.plain_words import APPROVALS
 from portal.pages.user.request_choices import choices_of, ends
 from portal.pages.user.request_fields import EDITED, HELD, LABELS, fields_of, short
 from portal.pages.visit import Visit, Visiting
@@ -85,6 +86,7 @@ async def page_of(
         version=version_of(filed),
         fields={**shown, **(typed or {})},
         labels=LABELS,
+        approvals=APPROVALS,
         typed=typed,
         editable=HELD if found.status is not None and found.status.phase in HOLDING else EDITED,
         shapes=sorted({pool.gpu_shape for pool in pools_for(view, caller)}),

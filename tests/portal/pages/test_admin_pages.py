@@ -114,7 +114,7 @@ def test_the_overview_tells_what_is_held_and_used(site: Site) -> None:
 def test_an_approval_shows_the_rule_and_the_figures(site: Site) -> None:
     """E5: what is asked for, which rule it breaks, and by how much."""
     text = words(page(site, "/admin/approvals"))
-    assert "vision/big QuotaExceeded an admin must approve: it asks for 40 GPUs" in text
+    assert "vision/big Quota exceeded an admin must approve: it asks for 40 GPUs" in text
     text = words(page(site, "/admin/approvals/vision/big"))
     assert "Nodes 5 GPUs per node 1" in text
     assert "it holds more than its workspace may without approval" in text
@@ -132,7 +132,7 @@ def test_a_cluster_shows_its_nodes_and_their_calendar(site: Site) -> None:
     """G1, G3: who has each node until when, who gets it next, and which are in trouble."""
     text = words(page(site, "/admin/clusters/east"))
     assert "h100-1 h100 Ready nlp/tune Nov 21, 11:07" in text
-    assert f"{BAD} h100 Unhealthy Xid79 GPU 3 has Xid79" in text
+    assert f"{BAD} h100 Unhealthy Xid 79 GPU 3 has Xid79" in text
     found = words(page(site, "/admin/clusters/east?state=trouble"))
     assert "1 node " in found
     assert "h100-1 h100" not in found
@@ -143,8 +143,8 @@ def test_a_cluster_shows_its_nodes_and_their_calendar(site: Site) -> None:
 def test_a_node_shows_verdicts_cards_and_checks(site: Site) -> None:
     """A11, A12, G2, H14: the agent's word by GPU and serial number, and the card's history."""
     text = words(page(site, f"/admin/nodes/east/{BAD}"))
-    assert f"Xid79 to do: reset {SERIAL}" in text
-    assert text.count("Xid48 Nov 21, 08:20") == 1
+    assert f"Xid 79 to do: reset {SERIAL}" in text
+    assert text.count("Xid 48 Nov 21, 08:20") == 1
     assert "Nothing is planned on it" in text
     text = words(page(site, "/admin/nodes/east/h100-2"))
     assert "Held by vision/train until" in text
@@ -156,8 +156,10 @@ def test_health_shows_where_it_is_hot_and_what_fails_again(site: Site) -> None:
     """H4, H14: the hot GPU first, the fault in words, the card's outages, and what to do about the node."""
     html = page(site, "/admin/health")
     text = words(html)
-    assert f"east/{BAD} Unhealthy Xid79 GPU 3 has Xid79 reset" in text
-    assert re.search(r"Request h100-\d GPU 3 1\d\d % 91 ", text), text  # the first row: over its limit
+    assert f"east/{BAD} Unhealthy Xid 79 GPU 3 has Xid79 reset" in text
+    assert re.search(r"Request h100-\d GPU 3 1\d\d % memory temperature 91 ", text), (
+        text
+    )  # the first row: over its limit
     assert f"{SERIAL}" in text
     assert '<td class="heat h5"' in html
     assert f'action="/admin/nodes/east/{BAD}/clear"' in html
@@ -192,7 +194,7 @@ def test_people_have_their_roles_and_keys(site: Site) -> None:
 def test_problems_say_where_and_what_to_do(site: Site) -> None:
     """K3: file, line, reason and fix; errors first."""
     text = words(page(site, "/admin/problems?severity=error"))
-    assert "templates/broken.yaml 7 BadValue spec.nodes is 0: it must be at least 1" in text
+    assert "templates/broken.yaml 7 Bad value spec.nodes is 0: it must be at least 1" in text
     assert "write a number from 1 to 100000" in text
     assert "NeedsApproval" not in text
     assert "No problem matches" in page(site, "/admin/problems?q=nothing-like-it")

@@ -42,7 +42,7 @@ def test_it_says_when_one_starts_and_why_not_earlier(site: Site) -> None:
     assert start is not None
     told = card(found, "Next start")
     assert f"next, Nov {start.day}, {start:%H:%M}" in told
-    assert "Its slice runs vision/train until" in told
+    assert "Its workspace runs vision/train until" in told
     assert f'data-until="{start:%Y-%m-%dT%H:%M:%SZ}"' in found.html
 
 
@@ -74,7 +74,7 @@ def test_it_says_what_the_month_costs(site: Site) -> None:
 def test_warnings_are_those_of_the_caller(site: Site) -> None:
     """B10: a name of another workspace is nowhere on the page."""
     found = page(site.client("bo-viewer"), "/")
-    assert "GPRDelayed" in card(found, "Latest warnings")
+    assert "Delayed vision/next" in card(found, "Latest warnings")
     assert "nlp" not in found.html
     assert "secret" not in found.html
 

@@ -56,6 +56,31 @@ def order(site: Site) -> list[str]:
     return re.findall(r'data-key="([^"]+)"', page(site, "/admin/queue"))
 
 
+def test_each_one_says_what_it_waits_for(site: Site) -> None:
+    """Another request by name; else in words. A reason's name is only a title."""
+    site.file("nlp/later", nodes=1, duration="1h", notBefore="2026-11-24T08:00:00Z", clusters=["east"])
+    site.file("nlp/vast", nodes=3, duration="1h")
+    site.pass_time(1)
+    told = words(page(site, "/admin/queue"))
+    assert "Place Request Priority Nodes Starts Pool In its pool Waits for" in told
+    assert re.search(r"nlp/first .*? east/h100 1 vision/now ", told)
+    assert re.search(r"nlp/later .*? the earliest start that it asks for", told)
+    assert re.search(r"nlp/vast .*? a pool in which it fits", told)
+    assert "FitsNowhere" not in told
+    assert "vision/now" in words(page(site, "/admin/queue?q=first"))
+
+
+def test_one_that_follows_its_own_workspace_names_it(tmp_path: Path) -> None:
+    """Free nodes do not help: a workspace runs one request at a time."""
+    site = Site(tmp_path)
+    site.file("vision/now", nodes=1, duration="2h", clusters=["east"])
+    site.settle()
+    site.file("vision/next", nodes=1, duration="2h", clusters=["west"])
+    site.pass_time(1)
+    assert "vision/now of its own workspace, which runs one at a time" in words(page(site, "/admin/queue"))
+    site.close()
+
+
 def test_everything_that_waits_is_in_order_with_whom_it_waits_for(site: Site) -> None:
     assert order(site) == ["nlp/first", "vision/second", "nlp/third"]
     text = words(page(site, "/admin/queue"))

@@ -114,7 +114,7 @@ def test_a_running_request_can_be_extended_stopped_and_released(site: Site) -> N
     assert "extend: 0d0h30m" in file_of(site, "train")
     site.settle()
     found = page(client, "/requests/vision/train")
-    assert "ExtensionRefused" in found.text  # it would delay vision/next
+    assert "Extension refused since" in found.text  # it would delay vision/next
     answer = send(client, found, "/requests/vision/train/release")
     assert answer.status_code == 303
     told = page(client, "/requests/vision/train")
@@ -151,7 +151,7 @@ def test_a_lost_file_is_restored(site: Site) -> None:
     site.commit({gpr_path("vision/train"): None})
     site.settle()
     found = page(client, "/requests/vision/train")
-    assert "FileMissing" in found.text
+    assert "File missing since" in found.text
     send(client, found, "/requests/vision/train/restore")
     assert "nodes: 2" in file_of(site, "train")
 

@@ -144,7 +144,7 @@ def test_what_cannot_be_cancelled_is_named_with_its_reason(own: Site) -> None:
     answer = read(send(client, found, "/requests", **picked))
     assert answer.status == 409
     assert "1 request cancelled" in answer.text
-    assert "GpuAlreadyProvisioned" in answer.text
+    assert 'title="GpuAlreadyProvisioned"' in answer.html
     assert "there is no request nlp/other" in answer.text
     assert "earlyRelease: true" in (own.main("slices/vision/gprs/one.yaml") or "")
 
@@ -164,5 +164,5 @@ def test_nothing_picked_says_so(own: Site) -> None:
 def test_who_may_only_look_cancels_nothing(own: Site) -> None:
     found = page(own.client("bo-owner"), "/requests")
     answer = read(send(own.client("bo-viewer"), found, "/requests", one="vision/one"))
-    assert "Forbidden" in answer.text
+    assert 'title="Forbidden"' in answer.html
     assert not [line for line in own.log() if "Cancel" in line]

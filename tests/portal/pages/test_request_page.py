@@ -39,7 +39,7 @@ def test_a_waiting_request_says_when_why_and_how_it_moved(site: Site) -> None:
     assert status.estimated_start_time is not None
     assert f'data-until="{status.estimated_start_time:%Y-%m-%dT%H:%M:%SZ}"' in found.html
     assert "Promised start" in found.text
-    assert "HigherRankArrived (another workspace's request) · commit" in found.text
+    assert "a more urgent request came (another workspace's request) · commit" in found.text
     assert f"<code>{site.view.status[:7]}</code>" in found.html
     assert "What would start it earlier" in found.text
     assert "nlp" not in found.html.replace("/nlp", "nlp")

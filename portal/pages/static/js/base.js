@@ -41,6 +41,10 @@ export function spoken(seconds) {
   return parts.join(" ") || "0s";
 }
 
+/** A sentence of the API in the words of pages, as `said` of portal/pages/plain_words.py: a slice is a workspace. */
+export const said = (text) =>
+  text.replace(/(?<![\w./-])([Ss])lice(s?)(?![\w/-]|\.\w)/g, (_, first, many) => `${first === "S" ? "W" : "w"}orkspace${many}`);
+
 const opened = performance.now();
 /** Milliseconds by which the portal's clock is ahead of this machine's. */
 const ahead = (Date.parse(meta("egs-now")) || Date.now()) - Date.now();

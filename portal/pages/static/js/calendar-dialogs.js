@@ -1,7 +1,7 @@
 // What a reader does in the calendar, as dialogs with fields: ask for nodes, move a waiting request, plan maintenance. A
 // drag fills in the fields; by keyboard they are filled in by hand. Nothing is filed before its effect was shown.
 
-import { spoken } from "./base.js";
+import { said, spoken } from "./base.js";
 import { asInput, exactSpan, fromInput, spokenAt } from "./calendar-layout.js";
 import { sentenceOf } from "./calendar-words.js";
 import { html } from "./dom.js";
@@ -136,7 +136,7 @@ export class Dialogs {
     effect.replaceChildren(
       at && quotes[0] && Date.parse(quotes[0].estimatedStartTime) / 1000 > at + 60
         ? html("p", { class: "notice warn" }, "This is later than you picked: what is promised already comes first, and a workspace runs one request at a time.") : null,
-      quotes.length ? html("ul", { class: "plain-list quotes" }, quotes.map((quote) => this.#line(quote))) : html("p", {}, told.message),
+      quotes.length ? html("ul", { class: "plain-list quotes" }, quotes.map((quote) => this.#line(quote))) : html("p", {}, said(told.message)),
       html("p", {}, html("a", { class: "button primary", href }, "Request this")),
     );
   }
@@ -146,7 +146,7 @@ export class Dialogs {
     const wait = quote.estimatedWaitSeconds ? `in ${spoken(quote.estimatedWaitSeconds)}` : quote.estimatedStartTime ? "at once" : "";
     return html("li", {}, html("strong", {}, start), ` ${wait} in ${quote.clusterName} / ${quote.pool}`,
       quote.needsApproval ? [" ", html("span", { class: "state ask" }, "needs approval")] : null,
-      quote.message ? html("span", { class: "note" }, ` ${quote.message}`) : null);
+      quote.message ? html("span", { class: "note" }, ` ${said(quote.message)}`) : null);
   }
 
   // -- move -----------------------------------------------------------------------------------------------------------------
@@ -243,9 +243,9 @@ export class Dialogs {
     const own = found.requests.map((one) => html("li", {}, html("strong", {}, `${one.slice}/${one.name}`), `: ${time(one.startBefore)} → ${time(one.estimatedStartTime)}`,
       one.needsApproval ? html("span", { class: "state ask" }, "needs approval") : null));
     const moved = found.moved.map((one) => html("li", { class: one.change === "later" ? "later" : "" },
-      html("strong", {}, `${one.slice}/${one.name}`), ` ${changed(one)}: ${time(one.was)} → ${time(one.now)}`, one.why ? html("span", { class: "note" }, ` ${one.why}`) : null));
+      html("strong", {}, `${one.slice}/${one.name}`), ` ${changed(one)}: ${time(one.was)} → ${time(one.now)}`, one.why ? html("span", { class: "note" }, ` ${said(one.why)}`) : null));
     const pushed = found.preempted.map((one) => html("li", { class: "later" }, html("strong", {}, `${one.slice}/${one.name}`), ` gives up its nodes at ${time(one.at)}`));
-    const wrong = [...found.problems.filter((one) => one.severity === "error"), ...found.denials, ...found.limits].map((one) => html("li", {}, one.message));
+    const wrong = [...found.problems.filter((one) => one.severity === "error"), ...found.denials, ...found.limits].map((one) => html("li", {}, said(one.message)));
     const others = hiddenOf(found.hidden);
     const isAlone = !moved.length && !pushed.length && !others;
     return html("div", { class: "effect", role: "status" },
@@ -263,7 +263,7 @@ export class Dialogs {
       const answer = await fetch(this.#of.prefix + path, { ...options, headers: { ...JSON_HEADERS, ...options.headers } });
       const body = await answer.json();
       if (answer.ok) return body;
-      place.replaceChildren(html("div", { class: "notice bad", role: "alert" }, body.message, " ", html("code", {}, body.error?.errorKey ?? String(answer.status))));
+      place.replaceChildren(html("div", { class: "notice bad", role: "alert", title: body.error?.errorKey ?? String(answer.status) }, said(body.message)));
     } catch {
       place.replaceChildren(html("div", { class: "notice warn", role: "alert" }, "The portal does not answer; whether anything changed is unknown. Look at the request before you try again."));
     }
@@ -285,7 +285,7 @@ function chosen(select, cluster) {
 
 function factsOf(request) {
   const place = request.rank ? `, number ${request.rank} in the queue` : "";
-  return `${request.nodes === 1 ? "1 node" : `${request.nodes} nodes`}, priority ${request.priority}, ${request.phase}${place}. ${request.message ?? ""}`;
+  return `${request.nodes === 1 ? "1 node" : `${request.nodes} nodes`}, priority ${request.priority}, ${request.phase}${place}. ${said(request.message ?? "")}`;
 }
 
 function changed(one) {

@@ -1,5 +1,6 @@
 // What a bar of the calendar means, in a sentence. Others' requests have no name here, because the page never gets one.
 
+import { said } from "./base.js";
 import { spokenAt } from "./calendar-layout.js";
 
 export const HIDDEN = "another workspace's request";
@@ -21,7 +22,7 @@ export function sentenceOf(bar, row, request, utc) {
   const until = bar.until === undefined ? "" : ` until ${at(bar.end ?? bar.until)}`;
   if (bar.kind === "maintenance") return `${name} from ${at(bar.begin)}${until}.`;
   if (bar.kind === "unreserved") return `Not reserved${until}: the node does not exist then.`;
-  if (bar.kind === "out") return `${row.state} since ${at(bar.begin)}${row.message ? `: ${row.message}` : "."}`;
+  if (bar.kind === "out") return `${row.state} since ${at(bar.begin)}${row.message ? `: ${said(row.message)}` : "."}`;
   if (bar.kind === "lease") return `${name} has this node${until}${cleaned(bar, at)}.`;
   const start = at(bar.start ?? bar.begin);
   const kind = bar.kind === "promise" ? "starts" : "is planned to start";
