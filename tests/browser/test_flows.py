@@ -58,6 +58,6 @@ def test_a_slip_is_shown_with_its_cause_as_soon_as_it_is_committed(visitor, site
     expect(page.locator("main")).to_contain_text("Queued")
     site.file("nlp/urgent", nodes=4, duration="1h", priority=200, clusters=["east"])
     site.settle()
-    expect(page.locator("main")).to_contain_text("HigherRankArrived", timeout=WAIT_MS)
+    expect(page.locator("main")).to_contain_text("a more urgent request came", timeout=WAIT_MS)
     assert "nlp/urgent" not in page.content()
     expect(page.locator("main")).to_contain_text("another workspace's request")
