@@ -29,9 +29,11 @@ def register(app: typer.Typer) -> None:
     )
     from egs.commands.proposed import whatif
     from egs.commands.running import diagnose, top
+    from egs.commands.timelines import diff
 
     for part in (
         past,
+        diff,
         questions,
         whatif,
         lists,

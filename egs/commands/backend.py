@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from egs.commands.output import Row
+from egs.commands.output import Form, Row
 
 STANDS = ("phase", "reason", "estimatedStartTime", "estimatedEndTime")
 """Fields of a request whose changes `egs watch` reports."""
@@ -23,7 +23,10 @@ STANDS = ("phase", "reason", "estimatedStartTime", "estimatedEndTime")
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Which repository, and how a change reaches its main branch, as typed. A server ignores all of it."""
+    """Which repository, how a change reaches its main branch, and which state is read, as typed.
+
+    A server ignores all but `at`.
+    """
 
     repo: str | None = None
     now: str | None = None
@@ -37,6 +40,8 @@ class Where:
     state: str | None = None
     metrics_files: str | None = None
     """Ways into clusters, for commands that look at pods and GPUs."""
+    at: str | None = None
+    """The past state to show, on a server too; None: the present."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +89,20 @@ class Access:
     """The file to write; never the caller's own kubeconfig."""
 
 
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """Which clusters `egs diff` looks at, and how it reaches them; a server has none of it."""
+
+    clusters: Sequence[str] = ()
+    kubeconfigs: Path | None = None
+    kubeconfig: Path | None = None
+    context: str | None = None
+    state: Path | None = None
+    """A controller's folder, for simulated clusters."""
+    project: str | None = None
+    namespace: str | None = None
+
+
 class Backend(Protocol):
     """What the commands need. Refusals and faults are exceptions with a `reason` and an exit code (`egs.cli`)."""
 
@@ -92,6 +111,9 @@ class Backend(Protocol):
 
     def whole(self, kind: str, name: str) -> Row:
         """The data of `egs describe KIND NAME`."""
+
+    def calendar(self, filters: Mapping[str, Any]) -> Row:
+        """The data of `egs get calendar`: of `GET calendar`, with all rows."""
 
     def plan(self, ref: str | None, against: str | None) -> Row:
         """The data of `egs plan`, with `changes` if `against` is given."""
@@ -118,6 +140,12 @@ class Backend(Protocol):
 
     def blame(self, thing: str, field: str | None, limit: int) -> Row:
         """The data of `egs blame`."""
+
+    def differences(self, first: str, second: str | None) -> Row:
+        """The data of `egs diff FROM [TO]`; without a second state until the newest."""
+
+    def in_clusters(self, ways: Ways, form: Form) -> int:
+        """Answer `egs diff` without a state and give the exit code."""
 
     def promises(self, months: int) -> Row:
         """The data of `egs promises`."""

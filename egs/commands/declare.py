@@ -29,6 +29,8 @@ class Place:
 
 _WRITES = {"repo": options.Repo, "author": options.Author}
 READS = Place({"repo": options.Repo, "now": options.Now})
+READS_THEN = Place({**READS.options, "at": options.At})
+"""Also past states."""
 READS_NOW = Place({"repo": options.Repo})
 LOOKS = Place(
     {
@@ -106,4 +108,4 @@ def opened(where: Where) -> Backend:
         return repository(where)
     from egs.remote.server import Server
 
-    return Server()
+    return Server(where.at)

@@ -12,12 +12,13 @@ import typer
 
 from egs.commands import kinds, listing, output
 from egs.commands.backend import Backend
-from egs.commands.declare import LOOKS, READS, READS_NOW, Place, add, group, parameter
+from egs.commands.declare import LOOKS, READS, READS_NOW, READS_THEN, Place, add, group, parameter
 from egs.commands.kinds import SINGULAR, Kind
 from egs.commands.listing import GetForm, ListOptions
 from egs.commands.options import Output, argument, option
 from egs.commands.output import Form
 from egs.commands.running import gpu_kinds
+from egs.commands.timelines import calendar
 
 
 class EventType(StrEnum):
@@ -66,7 +67,7 @@ class Listed:
     about: str
     examples: tuple[str, ...]
     filters: Mapping[str, Any] = field(default_factory=dict)
-    place: Place = READS
+    place: Place = READS_THEN
     has_names: bool = True
 
 
@@ -111,6 +112,7 @@ LISTS: Mapping[str, Listed] = {
         "Slices that people asked for.",
         "List slices that people asked for, and the state of each.",
         ("requests",),
+        place=READS,
     ),
     "queue": Listed(
         kinds.QUEUE,
@@ -185,6 +187,7 @@ class Described:
     examples: tuple[str, ...]
     metavar: str
     what: str = "The slice's name."
+    place: Place = READS_THEN
 
 
 WHOLES: Mapping[str, Described] = {
@@ -206,6 +209,7 @@ WHOLES: Mapping[str, Described] = {
         "Show a slice that a person asked for: what for, how it stands, and what to do next.",
         ("request nlp",),
         "SLICE",
+        place=READS,
     ),
     "cluster": Described(
         "A cluster: pools and schedule.",
@@ -233,6 +237,7 @@ def register(app: typer.Typer) -> None:
     )
     for name, listed in LISTS.items():
         _add_list(get, name, listed)
+    calendar.register(get)
     describe = group(
         app,
         "describe",
@@ -277,7 +282,7 @@ def _add_whole(app: typer.Typer, name: str, described: Described) -> None:
         parameter("form", Output, Form.TABLE),
     ]
     words = (name, described.short, _help("describe", described.about, described.examples))
-    add(app, words, describe, typed, READS, *_other(name))
+    add(app, words, describe, typed, described.place, *_other(name))
 
 
 def _help(group_name: str, about: str, examples: tuple[str, ...]) -> str:

@@ -38,6 +38,14 @@ Repo = Annotated[
 Now = Annotated[
     str | None, of_repository("--now", metavar="TIME", help="Pretend that it is this time (RFC 3339).")
 ]
+At = Annotated[
+    str | None,
+    option(
+        "--at",
+        metavar="TIME|COMMIT",
+        help="Show the state of then: a time, how long ago (2h), or a commit of the status branch.",
+    ),
+]
 Author = Annotated[
     str | None,
     of_repository("--author", metavar="'NAME <MAIL>'", help="Who changes it. Default: as git is configured."),

@@ -12,7 +12,7 @@ import typer
 
 from egs.commands import options, output
 from egs.commands.backend import Backend
-from egs.commands.declare import READS, declare
+from egs.commands.declare import READS, READS_THEN, declare
 from egs.commands.errors import wrong_use
 from egs.commands.options import of_repository, option
 from egs.commands.output import Column, Form, Row, at, field, place
@@ -36,7 +36,7 @@ class Fairness(StrEnum):
 
 
 def register(app: typer.Typer) -> None:
-    declare(app, "plan", "Show the schedule.", plan, READS)
+    declare(app, "plan", "Show the schedule.", plan, READS_THEN)
     declare(app, "wait", "Quote a start before filing.", wait, READS)
     declare(app, "why", "Say what a request waits for.", why, READS)
     declare(app, "insights", "Show demand, waits, use and how good estimates were.", insights, READS)

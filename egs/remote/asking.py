@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from egs.commands import output
-from egs.commands.errors import not_allowed, of
+from egs.commands.errors import broken, not_allowed, of
 from egs.connection import Connection, Patience, Token
 from egs.exceptions import EgsApplicationException
 from egs.modes import SERVER, Target
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from egs.steps import Feed
 
 API = "/api/v1"
+_ROWS = 200
+"""Rows of one window: as many as the server gives."""
+_TRIES = 5
+"""How often a long answer is begun before a fleet that changes is told."""
 _MOST = 1000
 """Items of one page: as many as the server gives."""
 
@@ -69,6 +73,21 @@ def pages(
         cursor = page.get("next")
         if not cursor or (most is not None and len(found) >= most):
             return found
+
+
+def windows(path: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer of a path that gives windows of rows, with the rows of all of one state. Raises Said."""
+    for _ in range(_TRIES):
+        found: dict[str, Any] = get(path, {**params, "rows": _ROWS})
+        while len(found["rows"]) < found["total"]:
+            more = get(path, {**params, "rows": _ROWS, "first": len(found["rows"])})
+            if more["id"] != found["id"] or not more["rows"]:
+                break
+            found["rows"] += more["rows"]
+            found["requests"] |= more["requests"]
+        else:
+            return found
+    raise broken("the fleet changes while it is read; ask for less, for example with --cluster")
 
 
 def session_of(server: Target) -> AuthenticatedSession:

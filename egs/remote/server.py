@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from egs.commands.backend import Access
+from egs.commands.backend import Access, Ways
 from egs.commands.limits import not_here
-from egs.commands.output import Row
+from egs.commands.output import Form, Row
 from egs.remote import asking, changes, sharing
 from egs.remote.fields import named, quotes, wired
 
@@ -25,8 +26,12 @@ _LISTS: Mapping[str, tuple[str, Mapping[str, str]]] = {
 """Path and filter names of the kinds that differ from `tables/KIND` and the command's own names."""
 
 
+@dataclass(frozen=True, slots=True)
 class Server:
     """The server that the command line chose (`egs.modes`)."""
+
+    at: str | None = None
+    """The past state to read; None: the present."""
 
     quotes = staticmethod(quotes)
     create = staticmethod(changes.create)
@@ -45,14 +50,20 @@ class Server:
         path, renamed = _LISTS.get(kind, (f"tables/{kind}", {}))
         sent = {name: value for name, value in filters.items() if name != "limit" and value is not False}
         given = {renamed.get(name, name): value for name, value in sent.items()}
-        found = asking.pages(path, given, filters.get("limit"))
+        found = asking.pages(path, {**given, "at": self.at}, filters.get("limit"))
         return [without_id(row) for row in found] if kind == "queue" else list(found)
 
     def whole(self, kind: str, name: str) -> Row:
-        return _row(asking.get(f"tables/{kind}", {"name": named(name) if kind == "gpr" else name}))
+        shown = named(name) if kind == "gpr" else name
+        return _row(asking.get(f"tables/{kind}", {"name": shown, "at": self.at}))
+
+    def calendar(self, filters: Mapping[str, Any]) -> Row:
+        given = {name: filters[name] for name in ("from", "hours", "cluster", "pool", "shape")}
+        given |= {"sliceName": filters["slice"], "free": filters["free"] or None, "at": self.at}
+        return asking.windows("calendar", given)
 
     def plan(self, ref: str | None, against: str | None) -> Row:
-        found = asking.get("plan")
+        found = asking.get("plan", {"at": self.at})
         return {**found, **{part: list(map(without_id, found[part])) for part in ("requests", "refused")}}
 
     def instance(self, file: str, pools: Sequence[str], form: str, is_fair: bool) -> int:
@@ -87,6 +98,12 @@ class Server:
     def blame(self, thing: str, field: str | None, limit: int) -> Row:
         what = {"path": thing} if thing.endswith(".yaml") else {"gprId": named(thing)}
         return _row(asking.get("blame", {**what, "field": field, "limit": limit}))
+
+    def differences(self, first: str, second: str | None) -> Row:
+        return _row(asking.get("diff", {"from": first, "to": second}))
+
+    def in_clusters(self, ways: Ways, form: Form) -> int:
+        raise not_here("egs diff without FROM")
 
     def promises(self, months: int) -> Row:
         return _row(asking.get("promises", {"months": months}))

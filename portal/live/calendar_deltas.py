@@ -12,13 +12,21 @@ from pydantic import Field
 
 from portal.http.context import Wire
 from portal.identity.callers import Caller
-from portal.live.calendar_bars import Row, bars_of, is_free, waits_for
-from portal.live.calendar_rows import At, CalendarRequest, CalendarRow, requests_in, row_of, rows_of
+from portal.live.calendar_rows import (
+    At,
+    CalendarRequest,
+    CalendarRow,
+    bars_of,
+    rows_of,
+    rows_with_requests,
+    waits_for,
+)
 from portal.live.live_changes import id_of
 from portal.views.queues import line_of
 from portal.views.table_rows import clusters_seen
 from portal.views.view import View
 from reconciler.model.facts import NodeKey
+from reconciler.queries.calendars.calendar_bars import Row, is_free
 from schemas.reading.units import seconds
 
 MOST_ROWS = 400
@@ -49,13 +57,13 @@ def delta(before: View, after: View, caller: Caller) -> CalendarDelta:
     found, seen = changed_rows(before, after), clusters_seen(after, caller)
     rows = [] if found is None else [row for row in found.values() if row.pool[0] in seen]
     is_all = found is None or len(rows) > MOST_ROWS
-    shown = [] if is_all else rows
+    shown, known = rows_with_requests(after, caller, [] if is_all else rows)
     return CalendarDelta(
         before=id_of(before),
         now=seconds(after.facts.at),
         all=is_all,
-        rows=[row_of(after, caller, row) for row in shown],
-        requests=requests_in(after, caller, shown),
+        rows=shown,
+        requests=known,
         pools=[
             PoolFree(cluster=key[0], pool=key[1], free=free)
             for key, free in after.once(_free).items()

@@ -15,7 +15,7 @@ from portal.http.paging import Portioned, portion
 from portal.http.past import Then
 from portal.identity.callers import Caller
 from portal.identity.rights import check_admin, seen_slice
-from portal.live.calendar_rows import MOST_ROWS, CalendarData, Wanted, Window, calendar
+from portal.live.calendar_rows import MOST_ROWS, CalendarData, calendar
 from portal.openapi.refusals import NAMED, refusals
 from portal.vendor.gpr_answers import id_of
 from portal.vendor.gpr_models import GprChanged
@@ -27,6 +27,7 @@ from portal.writes import queue_moves
 from portal.writes.gpr_changes import seen
 from portal.writes.replayed_answers import Named, id_then
 from portal.writes.write_request import Changes, Tree, WriteRequest
+from reconciler.queries.calendars.calendar_rows import Wanted, Window
 from schemas.reading.units import parse_instant, seconds, wire
 
 router = APIRouter(tags=["Queue"])

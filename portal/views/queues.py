@@ -6,18 +6,17 @@ rows of their slices with their true rank and position.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
 from portal.identity.callers import Caller
 from portal.views.view import View
-from reconciler.model.request_files import read_filings
 from reconciler.queries import tables
-from reconciler.queries.schedule import Schedule, full_plan, schedule, unread_refusal
+from reconciler.queries.plans import unread_refusals
+from reconciler.queries.schedule import Schedule, full_plan, schedule
 from reconciler.queries.tables import Line
 from scheduler.plan import plan
-from scheduler.snapshot import Plan, Refusal
+from scheduler.snapshot import Plan
 from schemas.reading.units import parse_instant
 
 Row = dict[str, Any]
@@ -59,17 +58,10 @@ def schedule_of(view: View) -> Schedule:
     """The whole schedule with refused requests; call it through `view.once`."""
     state = view.state
     planned = view.once_planned(plan_of)
-    return schedule(state.facts.requests, state.snapshot, state.wanted, _unread(view), planned)
+    return schedule(state.facts.requests, state.snapshot, state.wanted, unread_refusals(state), planned)
 
 
 def full_plan_of(view: View) -> Plan:
     """The current plan, with what would fit for requests that fit nowhere; call it through `view.once`."""
     state = view.state
     return full_plan(state.facts.requests, state.snapshot, state.wanted, view.once_planned(plan_of))
-
-
-def _unread(view: View) -> Iterator[Refusal]:
-    """Files that are not valid requests and have no record."""
-    for key, filed in sorted(read_filings(view.wanted.filed)):
-        if filed.spec is None and key not in view.facts.requests:
-            yield unread_refusal(key, filed, None, view.wanted, view.problems)

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from egs.commands import output
+from egs.commands.backend import Where
 from reconciler.cli.answers.validation import checked
 from reconciler.model.events import EventReason
 from reconciler.queries import details, holds, policy_problems, tables, workspace_requests
 from reconciler.queries.arguments import moment
-from reconciler.queries.event_search import EventRow, Filter, event_row, events
+from reconciler.queries.event_search import EventRow, Filter, event_row, events, events_at
+from reconciler.queries.past.state_then import state_then
 from reconciler.queries.running import capacity_rows
 from reconciler.queries.state import State, clock, read_state
 from reconciler.queries.tables import Rows
 from reconciler.sources.command_errors import NotFound, WrongUse
 from reconciler.sources.open_source import opened
 from reconciler.sources.source import Source
+from reconciler.store.store_port import Store
 from schemas.status.gpr_status import Phase
 
 _NAMED = 5
@@ -25,39 +29,58 @@ _NAMED = 5
 Filters = Mapping[str, Any]
 
 
-def rows(repo: str | None, now: str | None, kind: str, filters: Filters) -> Rows:
-    """The rows of a kind, now or at that time. Raises WrongUse and NotFound for filters that fit nothing."""
-    with opened(repo) as source:
+def rows(where: Where, kind: str, filters: Filters) -> Rows:
+    """The rows of a kind, now or then. Raises WrongUse and NotFound for filters that fit nothing."""
+    with opened(where.repo) as source:
         if kind in _OF_FILES:
             return _OF_FILES[kind](source, filters)
-        state = read_state(source, clock(now, source))
+        seen = _seen(source, where)
+        state = seen.state
         if kind == "requests":
             return workspace_requests.rows(source, state)
     check_known("slice", filters.get("slice"), state.wanted.slices)
     check_known("cluster", filters.get("cluster"), state.wanted.clusters)
-    return _OF_STATE[kind](state, filters)
+    return _OF_STATE[kind](seen, filters)
 
 
-def described(repo: str | None, now: str | None, kind: str, name: str) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A state, and the instant as of which waits and costs are."""
+
+    state: State
+    now: datetime
+    status: tuple[Store, str] | None
+    """Where its events are."""
+
+
+def _seen(source: Source, where: Where) -> _Seen:
+    """The present, or the state of then."""
+    now = clock(where.now, source)
+    if where.at is None:
+        return _Seen(read_state(source, now), now, source.status())
+    then = state_then(source, where.at, now)
+    return _Seen(then.state, then.asked, then.tip)
+
+
+def described(where: Where, kind: str, name: str) -> dict[str, Any]:
     """The data of `egs describe KIND NAME`. Raises NotFound and WrongUse."""
-    with opened(repo) as source:
-        state = read_state(source, clock(now, source))
+    with opened(where.repo) as source:
+        seen = _seen(source, where)
+        state = seen.state
 
         def latest(wanted: Filter) -> list[EventRow]:
-            return list(events(source, wanted, details.EVENTS))
+            return [] if seen.status is None else events_at(seen.status, wanted, details.EVENTS)
 
         match kind:
             case "gpr":
-                return details.gpr(source, state, name)
+                return details.gpr_data(state, name, latest(Filter(gpr=name)), seen.now)
             case "slice":
                 return details.slice_data(state, name, latest(Filter(slice=name)))
             case "cluster":
                 return details.cluster_data(state, name, latest(Filter(cluster=name)))
             case "node":
                 cluster, node = details.parts_of_node(name)
-                return details.node_data(
-                    state, name, events(source, Filter(cluster=cluster, node=node), details.EVENTS)
-                )
+                return details.node_data(state, name, latest(Filter(cluster=cluster, node=node)))
         return workspace_requests.request_data(source, state, name)
 
 
@@ -67,7 +90,8 @@ def check_known(what: str, name: str | None, known: Iterable[str]) -> None:
         raise NotFound(what, name, known)
 
 
-def _gprs(state: State, filters: Filters) -> Rows:
+def _gprs(seen: _Seen, filters: Filters) -> Rows:
+    state = seen.state
     slice_, phase = filters["slice"], filters["phase"]
     if phase is not None and phase not in set(Phase):
         raise WrongUse(f"there is no phase {phase}; phases are {', '.join(Phase)}")
@@ -75,11 +99,12 @@ def _gprs(state: State, filters: Filters) -> Rows:
     if held:
         more = ", …" if len(held) > _NAMED else ""
         output.note(f"held, so not listed: {', '.join(held[:_NAMED])}{more}; `egs why {held[0]}` says why")
-    return tables.gprs(state, slice_, phase)
+    return tables.gprs(state, slice_, phase, seen.now)
 
 
-def _nodes(state: State, filters: Filters) -> Rows:
+def _nodes(seen: _Seen, filters: Filters) -> Rows:
     """Nodes without a pool come last."""
+    state = seen.state
     cluster, pool = filters["cluster"], filters["pool"]
     check_known("pool", pool, {key[1] for key in state.wanted.pools if cluster in (None, key[0])})
     for name in tables.open_clusters(state, cluster):
@@ -91,7 +116,8 @@ def _nodes(state: State, filters: Filters) -> Rows:
     return tables.nodes(state, cluster, pool) + unmanaged
 
 
-def _capacity(state: State, filters: Filters) -> Rows:
+def _capacity(seen: _Seen, filters: Filters) -> Rows:
+    state = seen.state
     pools = [key for key in state.wanted.pools if filters["cluster"] in (None, key[0])]
     return capacity_rows.rows(state, capacity_rows.needs_in(state), pools, filters["hours"], filters["shape"])
 
@@ -119,11 +145,11 @@ def _problems(source: Source, _: Filters) -> Rows:
 
 
 _OF_FILES: Mapping[str, Callable[[Source, Filters], Rows]] = {"events": _events, "problems": _problems}
-_OF_STATE: Mapping[str, Callable[[State, Filters], Rows]] = {
+_OF_STATE: Mapping[str, Callable[[_Seen, Filters], Rows]] = {
     "gprs": _gprs,
-    "slices": lambda state, _: tables.slices(state),
-    "clusters": lambda state, _: tables.clusters(state),
+    "slices": lambda seen, _: tables.slices(seen.state, seen.now),
+    "clusters": lambda seen, _: tables.clusters(seen.state),
     "nodes": _nodes,
     "capacity": _capacity,
-    "queue": lambda state, filters: tables.queue(state, filters["slice"]),
+    "queue": lambda seen, filters: tables.queue(replace(seen.state, now=seen.now), filters["slice"]),
 }

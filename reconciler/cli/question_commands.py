@@ -1,33 +1,18 @@
-"""Commands that change nothing: validate, check-pr, diff. Declarations only; `egs --help` must be fast."""
+"""Commands that change nothing: validate, check-pr. Declarations only; `egs --help` must be fast."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from egs.commands.options import Now, Output, Repo
-from egs.commands.output import Form
+from egs.commands.options import Now, Repo
 from reconciler.cli.command_options import CheckForm, ValidationForm
-
-Kubeconfigs = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="DIR",
-        envvar="EGS_KUBECONFIGS",
-        help="Folder with the kubeconfigs that Cluster manifests name.",
-        show_default=False,
-        exists=True,
-        file_okay=False,
-    ),
-]
 
 
 def register(app: typer.Typer) -> None:
     app.command("validate", short_help="Find every problem of a repository.")(validate)
     app.command("check-pr", short_help="Say what a pull request would do.")(check_pr)
-    app.command("diff", short_help="Show what would change in clusters.")(diff)
 
 
 def validate(
@@ -102,52 +87,3 @@ def check_pr(
     from reconciler.cli.answers.check_pr import Refs, show_check
 
     raise typer.Exit(show_check(repo, now, Refs(base, head), author, output))
-
-
-def diff(  # noqa: PLR0913 - each is an option of the command
-    cluster: Annotated[
-        list[str] | None,
-        typer.Option(metavar="C", help="Only this cluster; may be repeated.", show_default=False),
-    ] = None,
-    kubeconfigs: Kubeconfigs = None,
-    kubeconfig: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Your own kubeconfig of the one cluster.", show_default=False),
-    ] = None,
-    context: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Context of that kubeconfig.", show_default=False)
-    ] = None,
-    state: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="A controller's folder, for simulated clusters.", show_default=False
-        ),
-    ] = None,
-    project: Annotated[
-        str | None,
-        typer.Option(metavar="P", help="The controller's --project. Default: default.", show_default=False),
-    ] = None,
-    namespace: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N", help="The controller's --namespace. Default: egs-system.", show_default=False
-        ),
-    ] = None,
-    repo: Repo = None,
-    now: Now = None,
-    output: Output = Form.TABLE,
-) -> None:
-    """Show what a controller would change in the clusters right now, and why. Nothing is written anywhere.
-
-    \b
-    Examples:
-      egs diff --kubeconfigs ~/.kube/fleet
-      egs diff --cluster east --kubeconfig ~/.kube/east -o json
-
-    Exit 0: nothing differs; 1: something does; 3: a cluster could not be looked at.
-    """
-    from reconciler.cli.answers.cluster_diff import show_differences
-    from reconciler.cli.answers.reachable_clusters import Ways, home_of
-
-    ways = Ways(kubeconfigs, kubeconfig, context, state, home_of(project, namespace))
-    raise typer.Exit(show_differences(repo, now, cluster or (), ways, output))

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from egs.commands.backend import PAGES, Access, Decision, Filed, Where
-from egs.commands.output import Row
+from egs.commands.backend import PAGES, Access, Decision, Filed, Ways, Where
+from egs.commands.output import Form, Row
 
 if TYPE_CHECKING:
     from reconciler.changes.change import Means
@@ -27,22 +27,31 @@ class Repository:
             return list(running_rows(self.where, kind, filters))
         from reconciler.cli.lists import rows
 
-        return list(rows(self.where.repo, self.where.now, kind, filters))
+        return list(rows(self.where, kind, filters))
 
     def whole(self, kind: str, name: str) -> Row:
         from reconciler.cli.lists import described
 
-        return described(self.where.repo, self.where.now, kind, name)
+        return described(self.where, kind, name)
+
+    def calendar(self, filters: Mapping[str, Any]) -> Row:
+        from reconciler.queries.calendars.calendar_command import calendar_of
+
+        return calendar_of(self.where.repo, self.where.now, self.where.at, filters)
 
     def plan(self, ref: str | None, against: str | None) -> Row:
-        from reconciler.queries.plans import plan_json
+        from reconciler.queries.plans import plan_json, plan_then
 
+        if self.where.at is not None:
+            self._refuse_with_at("--ref" if ref else "--against" if against else "")
+            return plan_then(self.where.repo, self.where.now, self.where.at)
         return plan_json(self.where.repo, self.where.now, ref, against)
 
     def instance(self, file: str, pools: Sequence[str], form: str, is_fair: bool) -> int:
         from reconciler.queries.plans import show_instance
         from schemas.documents.scheduling import Fairness
 
+        self._refuse_with_at("--instance")
         return show_instance(file, pools, self.where.now, form, Fairness() if is_fair else None)
 
     def quotes(self, slice_: str, terms: Mapping[str, Any]) -> tuple[list[Row], list[str]]:
@@ -82,6 +91,19 @@ class Repository:
         from reconciler.queries.past.blame_command import blame_of
 
         return blame_of(self.where.repo, thing, field, limit)
+
+    def differences(self, first: str, second: str | None) -> Row:
+        from reconciler.queries.past.difference_rows import difference_of
+
+        return difference_of(self.where.repo, self.where.now, first, second)
+
+    def in_clusters(self, ways: Ways, form: Form) -> int:
+        from reconciler.cli.answers import reachable_clusters as reach
+        from reconciler.cli.answers.cluster_diff import show_differences
+
+        home = reach.home_of(ways.project, ways.namespace)
+        reached = reach.Ways(ways.kubeconfigs, ways.kubeconfig, ways.context, ways.state, home)
+        return show_differences(self.where.repo, self.where.now, ways.clusters, reached, form)
 
     def promises(self, months: int) -> Row:
         from reconciler.queries.past.promise_rows import promises_of
@@ -195,6 +217,12 @@ class Repository:
         if serve is None:
             raise NotAllowed("the portal is not installed here; `egs portal --server URL` opens another one")
         serve(self.where, port, show)
+
+    def _refuse_with_at(self, option: str) -> None:
+        from reconciler.sources.command_errors import WrongUse
+
+        if self.where.at is not None and option:
+            raise WrongUse(f"--at shows a past state of a repository; leave out {option}")
 
     def _means(self) -> Means:
         from reconciler.changes.change import Means

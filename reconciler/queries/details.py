@@ -8,12 +8,11 @@ from typing import Any
 
 from reconciler.queries import holds, tables
 from reconciler.queries.costs import cost_so_far
-from reconciler.queries.event_search import EventRow, Filter, events
+from reconciler.queries.event_search import EventRow
 from reconciler.queries.schedule import schedule
 from reconciler.queries.state import State, split
 from reconciler.queries.why import reasons
 from reconciler.sources.command_errors import NotFound, WrongUse
-from reconciler.sources.source import Source
 from scheduler.calendars.elastic import existing
 from schemas.reading.units import instant, wire
 from schemas.rules.view import gpr_path
@@ -22,10 +21,6 @@ from schemas.status.gpu_faults import fault_kind
 
 EVENTS = 20
 """Number of latest events that a description shows."""
-
-
-def gpr(source: Source, state: State, key: str) -> dict[str, Any]:
-    return gpr_data(state, key, events(source, Filter(gpr=key), EVENTS))
 
 
 def gpr_data(state: State, key: str, told: Sequence[EventRow], now: datetime | None = None) -> dict[str, Any]:

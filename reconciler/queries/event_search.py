@@ -16,6 +16,7 @@ from typing import Any
 from reconciler.sources.source import Source
 from reconciler.status.event_files import age
 from reconciler.status.parse import events_from
+from reconciler.store.store_port import Store
 from schemas.reading.units import format_instant
 
 EventRow = dict[str, str]
@@ -147,6 +148,11 @@ def events(source: Source, wanted: Filter, limit: int) -> list[EventRow]:
     if status is None:
         source.commit_of(None)
         return []
+    return events_at(status, wanted, limit)
+
+
+def events_at(status: tuple[Store, str], wanted: Filter, limit: int) -> list[EventRow]:
+    """At most `limit` matching events up to a commit that has the status branch's files."""
     store, tip = status
     files = {e.path: e.oid for e in store.diff(None, tip) if e.path.startswith("events/") and e.oid}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 from egs.commands import output
 from reconciler.deciding.what_if import effects
 from reconciler.model.request_files import read_filings
+from reconciler.queries.past.state_then import state_then
 from reconciler.queries.schedule import Schedule, refusal_json, schedule, unread_refusal
 from reconciler.queries.state import State, as_filed, clock, read_states
 from reconciler.sources.command_errors import WrongUse
@@ -87,6 +88,22 @@ def effect_json(effect: Effect) -> dict[str, Any]:
 def plan_json(repo: str | None, now: str | None, ref: str | None, against: str | None) -> dict[str, Any]:
     with opened(repo) as source, collector_paused():
         return planned(source, clock(now, source), ref, against).json()
+
+
+def plan_then(repo: str | None, now: str | None, at: str) -> dict[str, Any]:
+    """The schedule as it was known then."""
+    with opened(repo) as source, collector_paused():
+        then = state_then(source, at, clock(now, source))
+    state = then.state
+    found = schedule(state.facts.requests, state.snapshot, state.wanted, unread_refusals(state))
+    return Planned(replace(state, now=then.asked), found).json()
+
+
+def unread_refusals(state: State) -> Iterator[Refusal]:
+    """Files that are not valid requests and have no record."""
+    for key, filed in sorted(read_filings(state.wanted.filed)):
+        if filed.spec is None and key not in state.facts.requests:
+            yield unread_refusal(key, filed, None, state.wanted, state.problems)
 
 
 def show_instance(

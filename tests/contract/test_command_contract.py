@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from egs.commands.questions import LONGEST_COUNTED_S
+from egs.remote import asking
 from reconciler.accounts.insights import MARKS_S
 from tests.egs.remote import CLIENT_ALONE, Done, Shell
 from tests.support.portal import Site
@@ -33,6 +34,9 @@ READS = [
     "get nodes --cluster east --pool h100",
     "get capacity",
     "get capacity --shape H100-80GB --hours 3 --cluster east",
+    "get calendar",
+    "get calendar --from 2026-11-21T07:00:00Z --hours 6 --cluster east --slice vision",
+    "get calendar --shape H100-80GB --pool h100 --free",
     "get requests",
     "get queue",
     "get queue --slice nlp",
@@ -134,6 +138,25 @@ KINDS = ["gprs", "slices", "clusters", "nodes", "requests", "queue", "events", "
 def test_the_tables_are_the_same_too(shell: Shell, line: str) -> None:
     there, here = shell.on_server(line), shell.on_repository(line)
     assert (there.code, there.out, there.err) == (here.code, here.out, here.err)
+
+
+def test_a_long_calendar_comes_in_windows_of_one_state(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """G3: as many rows as there are nodes, whatever the server gives at once."""
+    monkeypatch.setattr(asking, "_ROWS", 2)
+    whole = shell.on_repository("get calendar -o json").data
+    assert len(whole["rows"]) > 2
+    assert shell.on_server("get calendar -o json").data == whole
+
+
+@pytest.mark.parametrize("on", ["on_server", "on_repository"])
+def test_the_calendar_draws_each_node(shell: Shell, on: str) -> None:
+    """G3: a lease, and what follows it on the same node."""
+    done = getattr(shell, on)("get calendar --cluster east --hours 12")
+    head, ruler, *strips = done.out.splitlines()
+    assert head.startswith("east/h100: 8 x H100-80GB, ")
+    assert ruler.split()[:1] == [shell.site.now.astimezone().strftime("%d")]
+    assert [line.split()[0] for line in strips[:4]] == ["h100-1", "h100-2", "h100-3", "h100-4"]
+    assert (done.out.count("<runs="), done.out.count("|waits-")) == (3, 3)
 
 
 @pytest.mark.parametrize("on", ["on_server", "on_repository"])

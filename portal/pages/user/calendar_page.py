@@ -16,9 +16,10 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from portal.http.errors import bad_parameters
-from portal.live.calendar_rows import CalendarBar, CalendarData, CalendarRow, Wanted, Window, calendar
+from portal.live.calendar_rows import CalendarBar, CalendarData, CalendarRow, calendar
 from portal.pages.visit import Visit, Visiting
 from portal.views.table_rows import clusters_seen
+from reconciler.queries.calendars.calendar_rows import Wanted, Window
 from schemas.reading.units import instant, parse_instant, seconds
 
 router = APIRouter(include_in_schema=False)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from itertools import islice
 from typing import Any
 
 from pydantic import Field
@@ -20,18 +19,8 @@ from portal.views.past.blame import may_see_file
 from portal.views.past.past_views import PastViews
 from portal.views.table_rows import clusters_seen
 from portal.views.view import View
-from reconciler.queries.past.differences import (
-    Difference,
-    OfDocument,
-    OfNode,
-    OfPerson,
-    OfRequest,
-    difference,
-)
-from schemas.reading.units import format_instant
-
-MOST = 1000
-"""Rows of each kind."""
+from reconciler.queries.past.difference_rows import MOST, Named, Reader, difference_json
+from reconciler.queries.past.differences import Difference
 
 
 class StateNamed(Wire):
@@ -133,52 +122,13 @@ def state_diff(
     after = past.at(second, newest, now) if second else newest
     if before.facts.at > after.facts.at:
         raise bad_parameters("from: that state is younger than `to`; exchange the two")
-    found = _seen(
-        difference((before.facts, before.wanted), (after.facts, after.wanted)), before, after, caller
-    )
     veils = (Redactor(caller, before), Redactor(caller, after))
-    rows = (
-        [_request(one, veils) for one in islice(found.requests, MOST)],
-        [_node(one, veils) for one in islice(found.nodes, MOST)],
-        [_person(one) for one in islice(found.people, MOST)],
-        [_document(one, veils) for one in islice(found.documents, MOST)],
-    )
-    whole = (found.requests, found.nodes, found.people, found.documents)
-    return StateDiff(
-        from_=_named(before),
-        to=_named(after),
-        summary=summary(found),
-        requests=rows[0],
-        nodes=rows[1],
-        people=rows[2],
-        documents=rows[3],
-        omitted=sum(max(0, len(part) - MOST) for part in whole),
-    )
+    reader = Reader(lambda found: _seen(found, before, after, caller), lambda text: _veiled(text, veils))
+    return StateDiff.model_validate(difference_json(_named(before), _named(after), reader))
 
 
-def summary(found: Difference) -> list[str]:
-    """`3 requests filed`, `1 node changed its state`, …; nothing that did not happen."""
-    words = {"earlier": "will start earlier"}
-    counts: dict[str, int] = {}
-    for one in found.requests:
-        counts[one.change] = counts.get(one.change, 0) + 1
-    said = [f"{_counted(count, 'request')} {words.get(change, change)}" for change, count in counts.items()]
-    for rows, thing, what in (
-        (found.nodes, "node", "changed state"),
-        (found.people, "person", "changed rights"),
-        (found.documents, "field", "of documents changed"),
-    ):
-        said += [f"{_counted(len(rows), thing)} {what}"] if rows else []
-    return said
-
-
-def _counted(count: int, thing: str) -> str:
-    plural = "people" if thing == "person" else f"{thing}s"
-    return f"{count} {thing if count == 1 else plural}"
-
-
-def _named(view: View) -> StateNamed:
-    return StateNamed(commit=view.status, main=view.main, at=format_instant(view.facts.at))
+def _named(view: View) -> Named:
+    return Named(view.status, view.main, view.facts, view.wanted)
 
 
 def _seen(found: Difference, before: View, after: View, caller: Caller) -> Difference:
@@ -203,29 +153,3 @@ def _veiled(text: str, veils: Veils) -> str:
     for redactor in veils:
         text = redactor.text(text)
     return text
-
-
-def _request(one: OfRequest, veils: Veils) -> RequestDiffers:
-    slice_, _, name = one.key.partition("/")
-    was, now = (format_instant(at) if isinstance(at, datetime) else at for at in (one.was, one.now))
-    causes = [_veiled(cause, veils) for cause in one.causes]
-    text = _veiled(one.text, veils)
-    return RequestDiffers(
-        slice=slice_, name=name, change=one.change, was=was, now=now, causes=causes, text=text
-    )
-
-
-def _node(one: OfNode, veils: Veils) -> NodeDiffers:
-    text = _veiled(one.text, veils)
-    return NodeDiffers(
-        cluster=one.cluster, node=one.node, was=one.was, now=one.now, reason=one.reason, text=text
-    )
-
-
-def _person(one: OfPerson) -> PersonDiffers:
-    return PersonDiffers(slice=one.slice, email=one.email, was=one.was, now=one.now, text=one.text)
-
-
-def _document(one: OfDocument, veils: Veils) -> DocumentDiffers:
-    text = _veiled(one.text, veils)
-    return DocumentDiffers(path=one.path, field=one.field, was=one.was, now=one.now, text=text)

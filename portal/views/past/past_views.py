@@ -18,11 +18,10 @@ from portal.http.errors import bad_parameters, gone
 from portal.views.event_log import EventReader
 from portal.views.view import Past, View
 from reconciler.documents.in_force import Desired
-from reconciler.documents.unread_files import recorded
-from reconciler.queries.arguments import moment
+from reconciler.queries.past.state_then import documents_then, when_of
 from reconciler.settings import Settings
 from reconciler.sources.command_errors import WrongUse
-from reconciler.status.past_states import Gone, PastState, PastStates, is_commit
+from reconciler.status.past_states import Gone, PastState, PastStates
 from reconciler.status.status_cache import Remembered
 from reconciler.status.tree import Tree, Trees
 from reconciler.store.believed_commit import Belief
@@ -78,13 +77,9 @@ class PastViews:
     def _when(self, text: str, now: datetime) -> datetime | None:
         """The instant that it names; None: it names a commit. ApiError 422: neither."""
         try:
-            return moment("at", text, now)
+            return when_of("at", text, now)
         except WrongUse as error:
-            if is_commit(text):
-                return None
-            raise bad_parameters(
-                f"{error}; or a commit of the status branch, 7 characters at least"
-            ) from error
+            raise bad_parameters(str(error)) from error
 
     def _read(self, state: PastState, present: View) -> View:
         try:
@@ -107,12 +102,7 @@ class PastViews:
         self._tree = trees.at(state.commit, self._tree or present.tree)
         loaded = trees.loaded(self._tree)
         facts, desired = loaded.facts, self._documents(present)
-        desired.repository.is_recorded = recorded(facts.requests)
-        desired.restore(loaded.accepted)
-        commit = facts.intent if facts.trust is None else facts.trust.main
-        if commit:
-            desired.update(commit, facts.trust)
-        wanted = desired.wanted(facts)
+        wanted = documents_then(loaded, desired)
         events = EventReader(store).at(state.commit)
         return View(
             wanted.commit,

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from portal.live.calendar_deltas import delta
-from portal.live.calendar_rows import Wanted, Window, calendar
+from portal.live.calendar_rows import calendar
 from reconciler.model.facts import Reachability
+from reconciler.queries.calendars.calendar_rows import Wanted, Window
 from schemas.reading.units import format_instant, seconds
 from schemas.status.gpr_status import NodeRecord, NodeState
 from schemas.status.insights import Forecast

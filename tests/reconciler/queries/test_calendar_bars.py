@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from portal.live.calendar_bars import Bar, bars_in, by_node, is_free, waits_in, when_unreserved
+from reconciler.queries.calendars.calendar_bars import (
+    Bar,
+    bars_in,
+    by_node,
+    is_free,
+    waits_in,
+    when_unreserved,
+)
 from reconciler.queries.tables import tentative_leases
 from scheduler.plan import plan
 from scheduler.snapshot import FOREVER, Snapshot, Window

@@ -1,30 +1,32 @@
 """The calendar of all nodes as bars: what serves whom, what is planned, what is away. Pure; nothing is hidden yet.
 
-Times are whole seconds since 1970. Held by tests/portal/live/test_calendar_bars.py:
+Times are whole seconds since 1970. Held by tests/reconciler/queries/test_calendar_bars.py:
   * bars of leases and plans of one node never overlap;
   * every lease, and every planned request whose nodes exist, is there with all its nodes.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from types import MappingProxyType
 from typing import Literal
 
-from portal.views.queues import plan_of
-from portal.views.view import View
 from reconciler.model.facts import NodeKey
 from reconciler.model.pools import is_within
+from reconciler.queries.state import State
 from reconciler.queries.tables import SHOWN_WINDOWS, tentative_leases, unreserved_nodes
-from scheduler.snapshot import FOREVER, Lease, PoolKey, Snapshot, Window
+from scheduler.calendars.elastic import existing
+from scheduler.snapshot import FOREVER, Lease, Plan, PoolKey, Snapshot, Window
 from schemas.reading.units import seconds
 from schemas.status.gpr_status import NodeRecord, NodeState
 
 Kind = Literal["lease", "promise", "planned", "maintenance", "out", "unreserved"]
 """`promise`: its start is committed; `planned`: it is not. `out`: the node is not fit to serve.
 `unreserved`: it does not exist then."""
+_DIGITS = re.compile(r"(\d+)")
 IN_SERVICE = (NodeState.READY, NodeState.SUSPECT)
 
 
@@ -57,18 +59,35 @@ class Row:
         return self.pool[0], self.node
 
 
-def bars_of(view: View) -> Mapping[NodeKey, tuple[Bar, ...]]:
-    """All bars by node; call it through `view.once_planned`. Costs the choice of nodes for the whole plan."""
-    requests = view.facts.requests
-    planned = tentative_leases(view.state.snapshot, view.once_planned(plan_of))
+def rows_of(state: State, bars: Mapping[NodeKey, tuple[Bar, ...]]) -> list[Row]:
+    """All nodes by cluster, pool and name as people count, with leased ones that left their pool."""
+    names = {key: set(existing(pool)) for key, pool in state.wanted.pools.items()}
+    for lease in state.snapshot.leases.values():
+        names.get(lease.pool, set()).update(lease.nodes)
+    return [
+        Row(key, node, bars.get((key[0], node), ()))
+        for key, found in sorted(names.items())
+        for node in sorted(found, key=_as_counted)
+    ]
+
+
+def _as_counted(name: str) -> list[tuple[int, str]]:
+    """`h100-9` comes before `h100-10`."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in _DIGITS.split(name)]
+
+
+def bars_of(state: State, plan: Plan) -> Mapping[NodeKey, tuple[Bar, ...]]:
+    """All bars by node, with the state's plan. Costs the choice of nodes for the whole plan."""
+    requests = state.facts.requests
+    planned = tentative_leases(state.snapshot, plan)
     promised = {
         lease.key
         for lease in planned
         if (status := requests.get(lease.key)) is not None and status.estimated_start_time is not None
     }
-    away = unreserved_nodes(view.state)
-    found = bars_in(view.state.snapshot, planned, promised, away)
-    return by_node(found, out_of_service(view.facts.nodes), when_unreserved(away))
+    away = unreserved_nodes(state)
+    found = bars_in(state.snapshot, planned, promised, away)
+    return by_node(found, out_of_service(state.facts.nodes), when_unreserved(away))
 
 
 def by_node(*found: Iterable[tuple[NodeKey, Bar]]) -> Mapping[NodeKey, tuple[Bar, ...]]:
@@ -121,11 +140,6 @@ def out_of_service(nodes: Mapping[NodeKey, NodeRecord]) -> Iterator[tuple[NodeKe
 def _of_lease(lease: Lease, kind: Kind) -> Iterator[tuple[NodeKey, Bar]]:
     bar = Bar(kind, lease.held_from, lease.start, lease.end, lease.held_until, lease.key)
     return (((lease.pool[0], node), bar) for node in lease.nodes)
-
-
-def waits_for(view: View) -> Mapping[str, tuple[Bar, ...]]:
-    """What `waits_in` says of all bars of the view; call it through `view.once_planned`."""
-    return waits_in(view.once_planned(bars_of))
 
 
 def waits_in(found: Mapping[NodeKey, tuple[Bar, ...]]) -> Mapping[str, tuple[Bar, ...]]:

@@ -1,0 +1,1 @@
+"""Commands that draw time: the calendar."""

@@ -1,0 +1,1 @@
+"""The calendar: nodes along time, with what has each of them when."""
