@@ -24,9 +24,9 @@ UNKNOWN, REUSED = "OutcomeUnknown", "IdempotencyKeyReused"
 
 
 def after(visit: Visit, change: Changed, path: str, doing: str) -> Response:
-    """The page at `path` if the change is on main, else a page that says where it is. `doing`: as `Cancel vision/x`."""
+    """Of a new request: its page if it is on main, else a page that says where it is. `doing`: as `File vision/x`."""
     if change.way == "pushed":
-        return visit.go(path)
+        return visit.landed(path, change, did="file")
     follow = (change.url or "").rpartition("/")[2] if change.way == "accepted" else ""
     admins = [person.email for person in visit.view.wanted.project.admins]
     return visit.page(

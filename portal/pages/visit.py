@@ -26,6 +26,7 @@ from portal.pages.html import asset, environment, link
 from portal.pages.landed_change import landed_of, query_of
 from portal.pages.static_files import CSP
 from portal.views.view import View
+from reconciler.sources.forge_choice import home_page
 
 _SMALL = 1000
 """Bytes below which compressing saves no packet."""
@@ -72,7 +73,9 @@ class Visit:
     def page(self, template: str, status: HTTPStatus = HTTPStatus.OK, **data: Any) -> Response:
         """The page; only its main part if a script of ours asks."""
         frame = self.frame
-        shared = {"now": self.now, "landed": landed_of(self.request.query_params)}
+        forge = self.parts.settings.base.forge
+        home = "" if forge is None else home_page(forge)
+        shared = {"now": self.now, "landed": landed_of(self.request.query_params, home)}
         answer = rendered(self.request, frame, template, status, {**shared, **data})
         if "workspace" in self.request.query_params:
             answer.set_cookie(WORKSPACE, frame.workspace, max_age=31_536_000, path="/", samesite="lax")

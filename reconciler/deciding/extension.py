@@ -5,7 +5,7 @@ Pure. An approval lifts the limit, never another request's promise.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from reconciler.deciding.failed_attempts import FailedAttempts
@@ -17,7 +17,8 @@ from reconciler.model.holdings import gpus_of
 from reconciler.model.status_edits import has_condition, with_condition, without_condition
 from reconciler.model.statuses import records
 from reconciler.planning.reserve import reserved
-from scheduler.snapshot import Snapshot
+from scheduler.plan import plan
+from scheduler.snapshot import Lease, Snapshot
 from schemas.reading.units import format_duration
 from schemas.rules.fit import admins_needed
 from schemas.status.gpr_status import ApprovalState, Condition, GPRStatus, Phase
@@ -43,6 +44,49 @@ def extended(
 def asks_for_more_time(status: GPRStatus) -> bool:
     """True if a running request asks for a longer extension than it has."""
     return status.phase is Phase.PROVISIONED and status.accepted_spec.extend > status.extended_by
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How much longer a request may run in all, beyond its duration, without an admin."""
+
+    most: timedelta
+    """At least what it has already."""
+    before: str
+    """slice/name of the request that any more would delay; empty: only the project's limit ends it."""
+
+
+def room_for(key: str, facts: Facts, wanted: Wanted, snapshot: Snapshot) -> Room | None:
+    """The longest extension that `extended` would grant; None: the request is not running.
+
+    Only at the start of another request can one more minute begin to hurt, so those instants are tried, by halves.
+    Costs two plans or four for each try.
+    """
+    status, lease = facts.requests.get(key), snapshot.leases.get(key)
+    if status is None or lease is None or status.phase is not Phase.PROVISIONED:
+        return None
+    limit = wanted.project.max_extension - status.extended_by
+    lengths = _lengths(lease, snapshot, limit)
+    low, high, before = 0, len(lengths), ""
+    while low < high:
+        middle = (low + high) // 2
+        longer = reserved(_with_longer_lease(key, lengths[middle], snapshot), wanted, facts)
+        hurt = whom_it_delays(longer.leases[key], (snapshot, longer), wanted, facts)
+        low, high, before = (middle + 1, high, before) if hurt is None else (low, middle, hurt)
+    most = lengths[low - 1] if low else timedelta()
+    return Room(status.extended_by + most, before)
+
+
+def _lengths(lease: Lease, snapshot: Snapshot, limit: timedelta) -> list[timedelta]:
+    """In whole minutes: up to where another request begins, and the limit itself."""
+    begins = [(other.held_from, other.start) for other in snapshot.leases.values() if other.key != lease.key]
+    begins += [
+        (place.start - snapshot.pools[place.pool].prepare, place.start)
+        for place in plan(snapshot).placements.values()
+    ]
+    until = [at - end for held, start in begins for at, end in ((held, lease.held_until), (start, lease.end))]
+    found = {timedelta(minutes=seconds // 60) for seconds in until} | {limit}
+    return sorted(length for length in found if timedelta() < length <= limit)
 
 
 def _outcome(

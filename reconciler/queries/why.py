@@ -9,6 +9,7 @@ from typing import Any
 from egs.commands.output import spoken, working
 from reconciler.approvals.file_evidence import NOT_AUTHORISED
 from reconciler.approvals.is_approved import hard_violations
+from reconciler.deciding.extension import Room, room_for
 from reconciler.planning.forecast import expected
 from reconciler.planning.forecast_inputs import is_enough
 from reconciler.queries import holds
@@ -45,7 +46,30 @@ def reasons(state: State, key: str, known: Plan | None = None) -> list[str]:
         return [*said, *refused]
     conditions = (c for c in status.conditions if held is None or c.type != NOT_AUTHORISED)
     found = [*_of_phase(state, key, status, known), *said, *(f"{c.message}." for c in conditions)]
-    return [*found, *slips_of(status)]
+    return [*found, *_room(state, key, status), *slips_of(status)]
+
+
+def _room(state: State, key: str, status: GPRStatus) -> Iterator[str]:
+    """After a refused extension: how long one could be."""
+    if all(condition.type != "ExtensionRefused" for condition in status.conditions):
+        return
+    room = room_for(key, state.facts, state.wanted, state.snapshot)
+    if room is not None:
+        yield room_sentence(room, status)
+
+
+def room_sentence(room: Room, status: GPRStatus) -> str:
+    """The longest extension without an admin, until when, and what ends it."""
+    end = status.end_time
+    if room.most <= status.extended_by:
+        if room.before:
+            return f"No longer extension is possible: {room.before} starts right after it, and would have to move."
+        return "It has the longest extension that the project allows. For more, ask an admin."
+    until = "" if end is None else f", until {format_instant(end + room.most - status.extended_by)}"
+    could = f"It can have an extension of {spoken(room.most)} in all{until}"
+    if room.before:
+        return f"{could}: {room.before} starts then, and would have to move for more."
+    return f"{could}, the project's limit. For more, ask an admin."
 
 
 def _of_phase(state: State, key: str, status: GPRStatus, known: Plan | None) -> Iterator[str]:

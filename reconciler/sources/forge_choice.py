@@ -23,9 +23,14 @@ def forge_address(remote: str) -> ForgeAddress | None:
 
 def page_to_open(address: ForgeAddress, branch: str) -> str:
     """The page for opening a pull request for a branch."""
+    if address.kind == "gitlab":
+        return f"{home_page(address)}/-/merge_requests/new?merge_request%5Bsource_branch%5D={branch}"
+    return f"{home_page(address)}/compare/main...{branch}"
+
+
+def home_page(address: ForgeAddress) -> str:
+    """The page of the repository on its forge, without a slash at the end."""
     web = re.sub(r"/api/v\d$", "", address.api.rstrip("/")).replace(
         "https://api.github.com", "https://github.com"
     )
-    if address.kind == "gitlab":
-        return f"{web}/{address.repository}/-/merge_requests/new?merge_request%5Bsource_branch%5D={branch}"
-    return f"{web}/{address.repository}/compare/main...{branch}"
+    return f"{web}/{address.repository}"

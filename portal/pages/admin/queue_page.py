@@ -109,7 +109,7 @@ async def change(visit: AdminVisiting, form: Sent) -> Response:
         done = await _made(visit, wish, form)
     except EgsError as error:
         return _change(visit, wish, effect, error)
-    return visit.landed(PAGE, done)
+    return visit.landed(PAGE, done, did="priority" if wish.priority else "move")
 
 
 async def _effect(visit: Visit, wish: Wish) -> WhatIf:

@@ -19,7 +19,7 @@ from starlette.responses import Response
 from portal.http.context import Changed, Envelope
 from portal.http.errors import ApiError, conflict, not_found
 from portal.pages.forms import Form, Sent, stated
-from portal.pages.outcome_page import UNKNOWN, after, unknown
+from portal.pages.outcome_page import UNKNOWN, unknown
 from portal.pages.user.request_fields import EDITED, changes_of, fields_of
 from portal.pages.user.request_page import on_main, page_of, version_of
 from portal.pages.visit import Visit, Visiting
@@ -117,7 +117,7 @@ async def change_request(visit: Visiting, slice_: str, name: str, act: str, form
         if error.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.NOT_FOUND):
             raise
         return await _refused(visit, key, error, form if act == "edit" else {})
-    return after(visit, change, f"/requests/{key}", f"{verb} {key}")
+    return visit.landed(f"/requests/{key}", change, did=act)
 
 
 async def _refused(visit: Visit, key: str, error: ApiError, form: Form) -> Response:

@@ -52,9 +52,14 @@ Asked = Annotated[Chosen, Depends(_asked)]
 
 
 @router.get("/requests")
-def request_list(visit: Visiting, wanted: Asked, first: Annotated[int, Query(ge=0)] = 0) -> Response:
+def request_list(
+    visit: Visiting,
+    wanted: Asked,
+    first: Annotated[int, Query(ge=0)] = 0,
+    cancelled: Annotated[int, Query(ge=0, le=SHOWN)] = 0,
+) -> Response:
     """Waiting ones first, by their start; then running ones by their end, then finished ones."""
-    return visit.page("user/request_list.html", **_data(visit, wanted, first))
+    return visit.page("user/request_list.html", **_data(visit, wanted, first) | {"cancelled": cancelled})
 
 
 @router.get("/requests.csv")
@@ -124,7 +129,7 @@ async def cancel_several(visit: Visiting, form: Sent) -> Response:
         elif isinstance(answer, BaseException):
             raise answer
     if picked and not refused:
-        return visit.go("/requests", **_address(wanted))
+        return visit.go("/requests", **_address(wanted), cancelled=len(picked))
     data = _data(visit, wanted) | {"refused": refused, "cancelled": len(picked) - len(refused)}
     if not picked:
         data["refused"] = {"": bad_parameters("pick at least one request")}

@@ -11,6 +11,7 @@ from http import HTTPStatus
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from portal.http.errors import ApiError
 from portal.http.paging import Portion
 from portal.pages.plain_words import APPROVALS
 from portal.pages.user.request_choices import choices_of, ends
@@ -22,16 +23,21 @@ from portal.vendor.gpr_answers import Found, data_of
 from portal.views.event_search import EventQuery
 from portal.views.file_history import file_history
 from portal.views.inventories import pools_for
+from portal.views.view import View
 from portal.views.why import Why
 from portal.writes.gpr_changes import seen
+from reconciler.deciding.extension import Room, room_for
+from reconciler.queries.why import room_sentence
 from reconciler.store.store_port import Commit
 from schemas.documents.gpr import RequestSpec
 from schemas.reading.units import format_instant
 from schemas.rules.view import gpr_path
-from schemas.status.gpr_status import HOLDING, Check, Slip
+from schemas.status.gpr_status import HOLDING, Check, Phase, Slip
 
 router = APIRouter(include_in_schema=False)
 
+REMEMBERED = 1000
+"""Most requests of a view whose longest extension is kept."""
 EVENTS = 20
 """Latest events on the page."""
 LOOKED_BACK = 300
@@ -93,10 +99,50 @@ async def page_of(
         clusters=view.wanted.slices[found.slice].clusters if found.slice in view.wanted.slices else (),
         extend=short(filed.extend),
         grace=view.wanted.project.max_extension,
+        room=await _room(visit, found),
+        admins=[person.email for person in view.wanted.project.admins],
         ways=_ways(visit, found, row.gpr_id),
         error=error,
         differences=_differences(shown, typed) if typed else [],
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Longer:
+    """The longest extension that would be granted now."""
+
+    most: str
+    """As a form takes it; empty: none that is longer than the present one."""
+    told: str
+
+
+async def _room(visit: Visit, found: Found) -> Longer | None:
+    """None: it is not running, or too much is asked just now."""
+    status = found.status
+    if status is None or status.phase is not Phase.PROVISIONED:
+        return None
+    known = visit.view.once(_rooms)
+    if found.key not in known:
+        try:
+            room = await visit.parts.costly.answer(_room_in, visit.view, found.key)
+        except ApiError:
+            return None
+        if len(known) < REMEMBERED:
+            known[found.key] = room
+    else:
+        room = known[found.key]
+    if room is None:
+        return None
+    most = short(room.most) if room.most > status.extended_by else ""
+    return Longer(most, visit.redactor.text(room_sentence(room, status)))
+
+
+def _rooms(_: View) -> dict[str, Room | None]:
+    return {}
+
+
+def _room_in(view: View, key: str) -> Room | None:
+    return room_for(key, view.facts, view.wanted, view.state.snapshot)
 
 
 def on_main(visit: Visit, found: Found) -> RequestSpec:

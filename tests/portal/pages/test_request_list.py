@@ -129,7 +129,8 @@ def test_several_are_cancelled_at_once_and_only_once(own: Site) -> None:
     found = page(client, "/requests?sort=name")
     picked = {"pick vision/one": "on", "pick vision/two": "on"}
     answer = send(client, found, "/requests", **picked)
-    assert (answer.status_code, answer.headers["Location"]) == (303, "/requests?sort=name")
+    assert (answer.status_code, answer.headers["Location"]) == (303, "/requests?sort=name&cancelled=2")
+    assert "2 requests are cancelled, on main." in page(client, answer.headers["Location"]).text
     send(client, found, "/requests", **picked)
     told = [line for line in own.log() if "Cancel" in line]
     assert sorted(line.rpartition("|")[2] for line in told) == ["Cancel vision/one", "Cancel vision/two"]
