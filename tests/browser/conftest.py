@@ -1,5 +1,6 @@
-"""A real browser (Debian's chromium) on a real portal. Whatever a test does, these hold for every page that it opens:
-no error on the console, no violation of the content security policy, no request to another host.
+"""A real browser (Debian's chromium or its headless shell) on a real portal. Whatever a test does, these hold for
+every page that it opens: no error on the console, no violation of the content security policy, no request to another
+host.
 """
 
 from __future__ import annotations
@@ -17,16 +18,25 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_pla
 
 from tests.support.portal import KEYS, Site
 
-CHROMIUM = os.environ.get("EGS_TEST_CHROMIUM") or shutil.which("chromium")
+CHROMIUM = next(
+    filter(
+        None,
+        (os.environ.get("EGS_TEST_CHROMIUM"), *map(shutil.which, ("chromium-headless-shell", "chromium"))),
+    ),
+    None,
+)
+"""The shell has the same engine and no windows: a page costs half of the time."""
 WAIT_MS = 20_000
 """A busy machine is no failure."""
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """For one module: while Playwright runs, its thread has an event loop, and tests elsewhere start their own."""
+    """For this folder: while Playwright runs, its thread has an event loop, and tests elsewhere start their own."""
     if CHROMIUM is None:
-        pytest.skip("there is no chromium: install Debian's package, or set EGS_TEST_CHROMIUM")
+        pytest.skip(
+            "there is no chromium: install Debian's chromium-headless-shell, or set EGS_TEST_CHROMIUM"
+        )
     with sync_playwright() as playwright:
         made = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield made

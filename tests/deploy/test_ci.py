@@ -20,24 +20,36 @@ def script(path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("build", "made"),
+    ("build", "failing", "made"),
     [
-        pytest.param("true", ["check", "test", "demo"], id="with the new control plane everything is run"),
-        pytest.param("false", [], id="without it nothing counts as passed"),
+        pytest.param("true", "none", True, id="with the new control plane everything is run"),
+        pytest.param("false", "none", False, id="without it nothing counts as passed"),
+        *(
+            pytest.param("true", target, True, id=f"what fails beside or after the others counts: {target}")
+            for target in ("check", "test", "demo")
+        ),
     ],
 )
-def test_ci_fails_where_the_new_control_plane_cannot_be_built(tmp_path: Path, build: str, made: list[str]):
+def test_ci_fails_where_anything_fails_or_cannot_be_tested(
+    tmp_path: Path, build: str, failing: str, made: bool
+):
     told, tools = tmp_path / "told", tmp_path / "bin"
     (tmp_path / ".ci").mkdir()
     shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci" / "run")
     script(tmp_path / "tests" / "support" / "controlplane" / "kube", build)
-    script(tools / "make", f'echo "$1 $EGS_TEST_KUBE_NEW" >> {told}')
+    script(
+        tools / "make", f'echo "$1 $EGS_TEST_KUBE_NEW" >> {told}; echo "this is $1"; [ "$1" != {failing} ]'
+    )
     for name in ("apt-get", "sudo", "openssl", "etcd"):
         script(tools / name, "true")
     env = {"PATH": f"{tools}:{os.environ['PATH']}", "HOME": str(tmp_path)}
     env |= {"EGS_TEST_HELM": "/bin/true", "EGS_TEST_DEX": "/bin/true", "EGS_TEST_KUBE": "/bin/true"}
-    done = subprocess.run([str(tmp_path / ".ci" / "run")], env=env, capture_output=True, check=False)
+    done = subprocess.run(
+        [str(tmp_path / ".ci" / "run")], env=env, capture_output=True, check=False, text=True
+    )
     lines = told.read_text().splitlines() if told.exists() else []
-    assert (done.returncode == 0) is bool(made), done.stderr
+    assert (done.returncode == 0) is (made and failing == "none"), done.stderr
     kube = tmp_path / "tests" / "support" / "controlplane" / "kube"
-    assert lines == [f"{target} {kube}" for target in made]
+    run = {".venv/ready", "check", "test", "demo"} - ({"demo"} if failing == "check" else set())
+    assert sorted(lines) == sorted(f"{target} {kube}" for target in run if made)
+    assert all(f"this is {target}" in done.stdout for target in run if made)
