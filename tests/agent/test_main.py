@@ -18,6 +18,7 @@ from agent.main import app, identity
 from agent.report import from_text
 from agent.settings import Settings
 from tests.support.machinekeys import line, private_text
+from tests.support.ready_python import ready_python
 from tests.support.repos import bare, git
 
 GPU = {"uuid": "GPU-a", "index": 0, "product": "H100-80GB", "memory_mib": 81920, "temp_c": 50}
@@ -146,10 +147,16 @@ def test_run_goes_on_until_it_is_told_to_stop(place):
 
 def test_run_serves_telemetry_where_it_is_told_to(place):
     """H5: after the first reading, dcgm-exporter's names are there."""
-    command = [sys.executable, "-c", "from agent.main import main; main()", "run", "--interval", "1"]
-    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    command = [
+        ready_python("agent.main"),
+        "-c",
+        "from agent.main import main; main()",
+        "run",
+        "--interval",
+        "1",
+    ]
     given = [*command, *options(place), "--listen", "127.0.0.1:0"]
-    with subprocess.Popen(given, stderr=subprocess.PIPE, text=True, env=env) as agent:
+    with subprocess.Popen(given, stderr=subprocess.PIPE, text=True) as agent:
         assert agent.stderr is not None
         listening = next(line for line in agent.stderr if "listening" in line)
         next(line for line in agent.stderr if "report written" in line)
@@ -169,10 +176,16 @@ def test_an_address_that_cannot_be_used_is_told(place):
 def test_run_ends_when_somebody_has_to_mend_something(place):
     """Exit 2 with the reason, not a loop of complaints."""
     (place / "gpus.json").write_text("{}")
-    command = [sys.executable, "-c", "from agent.main import main; main()", "run", "--interval", "1"]
-    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    command = [
+        ready_python("agent.main"),
+        "-c",
+        "from agent.main import main; main()",
+        "run",
+        "--interval",
+        "1",
+    ]
     done = subprocess.run(
-        [*command, *options(place)], capture_output=True, text=True, env=env, timeout=60, check=False
+        [*command, *options(place)], capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 2, done.stderr
     assert "BadReadings" in done.stderr

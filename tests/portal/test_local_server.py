@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import httpx
 import pytest
 
 from tests.support.portal import KEYS, Site
+from tests.support.ready_python import ready_python
 from tests.support.repos import ENVIRONMENT
 
 PAGE = {"Accept": "text/html"}
@@ -25,7 +25,7 @@ def site(tmp_path: Path):
 
 
 def egs(*words: str, **environment: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "egs.cli", *words]
+    command = [ready_python("portal.local_server"), "-c", "from egs.cli import main; main()", *words]
     home = {key: value for key, value in ENVIRONMENT.items() if not key.startswith("GIT_CONFIG")}
     environment = {**home, "PYTHONPATH": str(Path(__file__).parents[2]), **environment}
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 
 from demo.system import example_files
 from tests.support import repos, servers
+from tests.support.ready_python import ready_python
 from tests.support.servers import Authority, Sshd
 
 pytestmark = pytest.mark.slow
@@ -30,7 +30,7 @@ def program(name: str, *words: object, **variables: object) -> subprocess.Comple
     """A console script in a process of its own, with these variables beside a plain environment."""
     plain = {key: value for key, value in os.environ.items() if not key.startswith(("EGS_", "GIT_"))}
     return subprocess.run(
-        [sys.executable, "-c", f"from {ENTRIES[name]} import main; main()", *map(str, words)],
+        [ready_python(ENTRIES[name]), "-c", f"from {ENTRIES[name]} import main; main()", *map(str, words)],
         env=plain | {key: str(value) for key, value in variables.items()},
         capture_output=True,
         text=True,

@@ -15,6 +15,7 @@ import pytest
 
 from demo.system import example_files
 from tests.support import repos
+from tests.support.ready_python import ready_python
 from tests.support.world import cluster, gpr, project, slice_
 
 pytestmark = pytest.mark.slow
@@ -30,18 +31,13 @@ loop.decide = endless
 main.Tending.stop.__defaults__ = (0.2,)  # seconds; eight would show no more
 main.main()
 """
-COMMAND = (sys.executable, "-c", "from reconciler.main import main; main()")
+CODE = "from reconciler.main import main; main()"
 
 
-def start(words: list[str], **more: object) -> subprocess.Popen[str]:
+def start(words: list[str], python: str | None = None) -> subprocess.Popen[str]:
     """The console script in a process of its own."""
-    return subprocess.Popen(
-        [*COMMAND, *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        **more,  # type: ignore[call-overload]
-    )
+    command = [python or ready_python("reconciler.main"), "-c", CODE, *words]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def done(repo: Path, tmp_path: Path, *words: str) -> tuple[int, str, str]:
@@ -107,7 +103,8 @@ def test_once_goes_on_until_nothing_is_left_to_do_at_once(tmp_path: Path) -> Non
 def test_run_ends_well_on_a_signal(tmp_path: Path, number: int) -> None:
     """A controller is stopped by a signal and exits 0; what it decided is committed."""
     repo = fleet(tmp_path, {p: d for p, d in example_files().items() if "/gprs/" not in p})
-    process = start(["run", "--repo", str(repo), "--state", str(tmp_path / "state"), "--poll", "1"])
+    words = ["run", "--repo", str(repo), "--state", str(tmp_path / "state"), "--poll", "1"]
+    process = start(words, sys.executable)
     assert process.stderr is not None
     for line in process.stderr:
         if "GPR" in line or "took over" in line:
@@ -123,7 +120,10 @@ def test_run_ends_on_a_signal_in_the_midst_of_a_cycle(tmp_path: Path) -> None:
     repo = fleet(tmp_path, {p: d for p, d in example_files().items() if "/gprs/" not in p})
     words = ["run", "--repo", str(repo), "--state", str(tmp_path / "state")]
     process = subprocess.Popen(
-        [sys.executable, "-c", LONG_CYCLE, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [ready_python("reconciler.main"), "-c", LONG_CYCLE, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "plans\n"

@@ -12,9 +12,10 @@ import pytest
 
 from tests.support import repos
 from tests.support.kube import eventually
+from tests.support.ready_python import ready_python
 from tests.support.world import cluster, gpr, gpr_path, project, slice_
 
-COMMAND = (sys.executable, "-c", "from reconciler.main import main; main()")
+CODE = "from reconciler.main import main; main()"
 FILES = {
     "project.yaml": project(),
     "clusters/east.yaml": cluster(access={"pull": True}, prepare="0d0h0m"),
@@ -24,7 +25,9 @@ FILES = {
 
 
 def command(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*COMMAND, *words], capture_output=True, text=True, timeout=120)
+    return subprocess.run(
+        [ready_python("reconciler.main"), "-c", CODE, *words], capture_output=True, text=True, timeout=120
+    )
 
 
 def test_centre_and_applier_meet_in_the_repository_alone(tmp_path: Path):
@@ -44,7 +47,7 @@ def test_centre_and_applier_meet_in_the_repository_alone(tmp_path: Path):
         "--poll",
         "1",
     ]
-    applier = subprocess.Popen([*COMMAND, *words], stderr=subprocess.PIPE, text=True)
+    applier = subprocess.Popen([sys.executable, "-c", CODE, *words], stderr=subprocess.PIPE, text=True)
     try:
         eventually(lambda: "egs/clusters/east" in branches(repo), "the first report")
         eventually(lambda: "slices/000.yaml" in files(repo), "the slice's namespaces")
@@ -113,7 +116,7 @@ def started(folder: Path, repo: Path, kubeconfig: Path, name: str) -> subprocess
     words = ["run", "--repo", str(repo), "--state", str(folder / name), "--elect", "egs-system/controller"]
     with (folder / f"{name}.log").open("w") as log:
         return subprocess.Popen(
-            [*COMMAND, *words, "--elect-kubeconfig", str(kubeconfig)], stderr=log, text=True
+            [sys.executable, "-c", CODE, *words, "--elect-kubeconfig", str(kubeconfig)], stderr=log, text=True
         )
 
 

@@ -7,7 +7,6 @@ import http.client
 import signal
 import ssl
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,16 +17,18 @@ from reconciler.clusters.kubernetes.api.api_client import Rejected
 from tests.support import repos
 from tests.support.door import FILES, SPEC
 from tests.support.kube import Plane, eventually
+from tests.support.ready_python import ready_python
 from tests.support.requests import Objects, install, namespace
 
-COMMAND = (sys.executable, "-c", "from reconciler.main import main; main()")
+CODE = "from reconciler.main import main; main()"
 SYSTEM = "egs-system"
 
 
 @contextmanager
 def process(log: Path, *words: object) -> Iterator[subprocess.Popen[bytes]]:
     """One that runs, and that ends by itself within seconds of being told to."""
-    with log.open("wb") as to, subprocess.Popen([*COMMAND, *map(str, words)], stderr=to) as running:
+    command = [ready_python("reconciler.main"), "-c", CODE, *map(str, words)]
+    with log.open("wb") as to, subprocess.Popen(command, stderr=to) as running:
         try:
             yield running
             running.send_signal(signal.SIGTERM)
@@ -131,12 +132,14 @@ def test_the_door_waits_where_there_is_no_custom_resource(kube, tmp_path):
     ],
 )
 def test_wrong_use_is_told(words, status, part):
-    done = subprocess.run([*COMMAND, *words], capture_output=True, text=True, timeout=60)
+    command = [ready_python("reconciler.main"), "-c", CODE, *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (done.returncode, part in done.stderr) == (status, True), done.stderr
 
 
 @pytest.mark.parametrize("name", ["door", "admission"])
 def test_each_explains_itself(name):
-    done = subprocess.run([*COMMAND, name, "--help"], capture_output=True, text=True, timeout=60)
+    command = [ready_python("reconciler.main"), "-c", CODE, name, "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0
     assert f"Example: egs-reconciler {name} --" in done.stdout
