@@ -16,7 +16,7 @@ def test_a_visitor_comes_back_to_the_page_that_they_wanted(visitor, url, scripts
     page.fill("input[name=key]", "5067bd55-1aef-4c84-8987-3e966e917f07")
     someone.expected = ("401",)
     page.click("main button")
-    expect(page.get_by_role("alert")).to_contain_text("ApiKeyNotFound")
+    expect(page.get_by_role("alert")).to_have_attribute("title", "ApiKeyNotFound")
     someone.log_in("bo-editor", "/requests?which=all")
     expect(page.locator("h1")).to_have_text("GPU requests")
     assert page.url.endswith("/requests?which=all")
