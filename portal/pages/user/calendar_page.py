@@ -8,28 +8,27 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from datetime import UTC, datetime, time, timedelta
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
 from markupsafe import Markup
 from starlette.responses import Response
 
-from portal.http.errors import bad_parameters
 from portal.live.calendar_rows import CalendarBar, CalendarData, CalendarRow, calendar
+from portal.pages.user.calendar_parts import strips_of
+from portal.pages.user.calendar_time import DURING, NAMES, Asked, InView
+from portal.pages.user.new_request import USUAL
 from portal.pages.visit import Visit, Visiting
 from portal.views.table_rows import clusters_seen
 from reconciler.queries.calendars.calendar_rows import Wanted, Window
-from schemas.reading.units import instant, parse_instant, seconds
+from schemas.reading.units import instant, seconds
 
 router = APIRouter(include_in_schema=False)
 
-Zoom = Literal["day", "week", "2weeks", "30days"]
-HOURS: dict[Zoom, int] = {"day": 24, "week": 168, "2weeks": 336, "30days": 720}
-NAMES: dict[Zoom, str] = {"day": "Day", "week": "Week", "2weeks": "2 weeks", "30days": "30 days"}
-DURING: dict[Zoom, str] = {
-    "day": "all day", "week": "all week", "2weeks": "both weeks", "30days": "all 30 days",
-}  # fmt: skip
+Colour = Literal["", "workspace"]
+"""What bars are coloured by; empty: what they are."""
+HUES = 8
 FIRST_ROWS = 60
 """Rows that come with the page: what a wall screen shows at once."""
 TABLE_ROWS = 60
@@ -43,40 +42,22 @@ _KINDS = {
     "out": "Out of service",
     "unreserved": "Not reserved",
 }
-_DATE = 10
-"""Letters of a date without a time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """The time in view."""
-
-    zoom: Zoom
-    begin: datetime
-
-    @property
-    def length(self) -> timedelta:
-        return timedelta(hours=HOURS[self.zoom])
-
-    @property
-    def end(self) -> datetime:
-        return self.begin + self.length
 
 
 @router.get("/calendar")
 def calendar_page(  # noqa: PLR0913 - each is a field of the form
     visit: Visiting,
-    zoom: Zoom = "2weeks",
-    begin: Annotated[str, Query(alias="from", max_length=40)] = "",
+    asked: InView,
     cluster: Annotated[str, Query(max_length=63)] = "",
     pool: Annotated[str, Query(max_length=63)] = "",
     shape: Annotated[str, Query(max_length=63)] = "",
     of: Annotated[str, Query(max_length=63)] = "",
     free: bool = False,
     first: Annotated[int, Query(ge=0)] = 0,
+    need: Annotated[int, Query(ge=0, le=100_000)] = 0,
+    colour: Colour = "",
 ) -> Response:
-    """From today on, for two weeks, unless the address says otherwise."""
-    asked = Asked(zoom, _since(begin, visit.now, zoom))
+    """From today on, for a length that suits what is planned, unless the address says otherwise."""
     wanted = Wanted(cluster, pool, shape, of if visit.caller.may_see(of) else "", free)
     window = Window(seconds(asked.begin), seconds(asked.end), 0, FIRST_ROWS)
     found = calendar(visit.view, visit.caller, wanted, window)
@@ -87,10 +68,13 @@ def calendar_page(  # noqa: PLR0913 - each is a field of the form
         "shape": shape,
         "of": wanted.slice,
         "free": "true" if free else "",
+        "need": need or "",
+        "colour": colour,
     }
+    hues = _hues(visit) if colour == "workspace" else {}
     return visit.page(
         "user/calendar.html",
-        zoom=zoom,
+        zoom=asked.zoom,
         zooms=NAMES,
         asked=asked,
         kept=kept,
@@ -102,33 +86,18 @@ def calendar_page(  # noqa: PLR0913 - each is a field of the form
         workspaces=_files_in(visit),
         spans={name: visit.view.wanted.slices[name].clusters for name in _files_in(visit)},
         has_own=bool(visit.workspace or _own(visit)),
-        data=_embedded(_told(visit, asked, wanted, found)),
+        need=need,
+        colour=colour,
+        hues=hues,
+        strips_found=strips_of(visit, asked, cluster, shape, need),
+        usual_priority=USUAL["priority"],
+        data=_embedded(_told(visit, asked, wanted, found) | {"hues": hues}),
     )
 
 
-def _since(text: str, now: datetime, zoom: Zoom) -> datetime:
-    """The beginning of the time in view; without one the last midnight (of a day: the last hour)."""
-    if not text:
-        return now.replace(minute=0, second=0, microsecond=0) if zoom == "day" else _midnight(now)
-    try:
-        return (
-            _midnight(parse_instant(f"{text}T00:00:00Z"))
-            if len(text) == _DATE
-            else parse_instant(_full(text))
-        )
-    except ValueError as error:
-        raise bad_parameters(
-            "from: write a date such as 2026-11-21, or a time such as 2026-11-21T08:00Z"
-        ) from error
-
-
-def _full(text: str) -> str:
-    """With seconds, which a browser's input leaves out."""
-    return f"{text[:-1]}:00Z" if text.endswith("Z") and text.count(":") == 1 else text
-
-
-def _midnight(at: datetime) -> datetime:
-    return datetime.combine(at.date(), time(), UTC)
+def _hues(visit: Visit) -> dict[str, int]:
+    """The colour of each workspace that the reader sees; beyond `HUES` workspaces colours come again."""
+    return {name: number % HUES for number, name in enumerate(sorted(visit.frame.workspaces))}
 
 
 def _choices(visit: Visit) -> dict[str, list[str]]:

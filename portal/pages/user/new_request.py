@@ -166,7 +166,7 @@ async def _page(
     view, caller = visit.view, visit.caller
     workspaces = _workspaces(visit)
     slices = [view.wanted.slices[name] for name in workspaces]
-    answer = await _answer(visit, form, key)
+    answer = await answer_of(visit, form, key)
     picks = {offer.pick for offer in answer.offers}
     return visit.page(
         "user/new_request.html",
@@ -191,7 +191,7 @@ async def _page(
     )
 
 
-async def _answer(visit: Visit, form: Form, key: str) -> Answer:
+async def answer_of(visit: Visit, form: Form, key: str) -> Answer:
     """The quotes and the file; a form that cannot be read, or is not filled yet, has none."""
     if not form.get("slice") or not (form.get("template") or (form.get("nodes") and form.get("duration"))):
         return Answer()

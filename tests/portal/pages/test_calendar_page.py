@@ -63,7 +63,7 @@ def test_the_table_says_what_the_chart_says(site: Site) -> None:
     assert 'href="/requests/vision/train">vision/train</a> has it' in text
     assert "another workspace's request has it" in text
     assert "another workspace's request starts" in text
-    assert "Maintenance" in text
+    assert "Maintenance" in page(site, query="?zoom=week")
     assert text.count("Free all this time") == 4
     assert embedded(text)["data"]["total"] == 8
 
@@ -101,10 +101,11 @@ def test_own_bars_are_those_of_ones_workspaces(site: Site) -> None:
 
 
 @pytest.mark.parametrize(("query", "begin", "hours"), [
-    pytest.param("", "2026-11-21T00:00:00Z", "2weeks", id="two weeks from midnight on"),
+    pytest.param("", "2026-11-21T08:00:00Z", "day", id="leases of hours have room in a day"),
+    pytest.param("?zoom=2weeks", "2026-11-21T00:00:00Z", "2weeks", id="two weeks from midnight on"),
     pytest.param("?zoom=day", "2026-11-21T08:00:00Z", "day", id="a day from the full hour on"),
     pytest.param("?zoom=week&from=2026-12-24", "2026-12-24T00:00:00Z", "week", id="a date"),
-    pytest.param("?from=2026-12-24T06:30Z", "2026-12-24T06:30:00Z", "2weeks", id="a time"),
+    pytest.param("?from=2026-12-24T06:30Z", "2026-12-24T06:30:00Z", "day", id="a time"),
 ])  # fmt: skip
 def test_the_time_in_view_is_in_the_address(site: Site, query: str, begin: str, hours: str) -> None:
     told = embedded(page(site, query=query))
@@ -120,7 +121,7 @@ def test_filters_are_kept_in_the_links(site: Site) -> None:
 def test_nothing_matches(site: Site) -> None:
     text = page(site, query="?shape=B200")
     assert "No node matches." in text
-    assert 'href="/calendar?zoom=2weeks">Show all nodes' in text
+    assert 'href="/calendar?zoom=day">Show all nodes' in text
 
 
 def test_in_no_workspace_there_is_a_next_step(site: Site) -> None:

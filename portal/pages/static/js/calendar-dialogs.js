@@ -4,7 +4,7 @@
 import { said, spoken } from "./base.js";
 import { asInput, exactSpan, fromInput, spokenAt } from "./calendar-layout.js";
 import { sentenceOf } from "./calendar-words.js";
-import { html } from "./dom.js";
+import { html, parts } from "./dom.js";
 
 const JSON_HEADERS = { "Content-Type": "application/json", Accept: "application/json" };
 
@@ -112,41 +112,20 @@ export class Dialogs {
     if (chosen(form.elements.workspace, pool.cluster)) this.#quote(form);
   }
 
+  /** The answer of the form for a new request: starts, price, and whom it delays. */
   async #quote(form) {
     const effect = form.querySelector("[data-effect]");
-    const { workspace, nodes, shape, cluster, notBefore, duration } = form.elements;
+    const { workspace, nodes, shape, cluster, notBefore, duration, priority } = form.elements;
     const pool = this.#of.model.pools.find((one) => one.gpuShape === shape.value);
     const at = fromInput(notBefore.value, this.#of.utc);
-    const body = {
-      sliceName: workspace.value,
-      numberOfGPUNodes: Number(nodes.value),
-      numberOfGPUs: pool?.gpusPerNode ?? 8,
-      gpuShape: shape.value,
-      exitDuration: duration.value,
-      ...(cluster.value && { clusterName: cluster.value }),
-      ...(at > this.#of.model.now && { notBefore: new Date(at * 1000).toISOString().replace(".000", "") }),
-    };
-    const told = await this.#told(effect, "/api/v1/gpr/waittime", { method: "POST", body: JSON.stringify(body) });
-    if (!told) return;
-    const href = `${this.#of.prefix}/requests/new?${new URLSearchParams({
-      workspace: body.sliceName, nodes: body.numberOfGPUNodes, gpus: body.numberOfGPUs, shape: body.gpuShape,
-      duration: body.exitDuration, ...(cluster.value && { cluster: cluster.value }), ...(body.notBefore && { notBefore: body.notBefore }),
-    })}`;
-    const quotes = told.data.items;
-    effect.replaceChildren(
-      at && quotes[0] && Date.parse(quotes[0].estimatedStartTime) / 1000 > at + 60
-        ? html("p", { class: "notice warn" }, "This is later than you picked: what is promised already comes first, and a workspace runs one request at a time.") : null,
-      quotes.length ? html("ul", { class: "plain-list quotes" }, quotes.map((quote) => this.#line(quote))) : html("p", {}, said(told.message)),
-      html("p", {}, html("a", { class: "button primary", href }, "Request this")),
-    );
-  }
-
-  #line(quote) {
-    const start = quote.estimatedStartTime ? this.#at(Date.parse(quote.estimatedStartTime) / 1000) : "no start";
-    const wait = quote.estimatedWaitSeconds ? `in ${spoken(quote.estimatedWaitSeconds)}` : quote.estimatedStartTime ? "at once" : "";
-    return html("li", {}, html("strong", {}, start), ` ${wait} in ${quote.clusterName} / ${quote.pool}`,
-      quote.needsApproval ? [" ", html("span", { class: "state ask" }, "needs approval")] : null,
-      quote.message ? html("span", { class: "note" }, ` ${said(quote.message)}`) : null);
+    const asked = new URLSearchParams({
+      slice: workspace.value, nodes: nodes.value, gpus: pool?.gpusPerNode ?? 8, shape: shape.value, cluster: cluster.value,
+      duration: duration.value, priority: priority.value,
+      notBefore: at > this.#of.model.now ? new Date(at * 1000).toISOString().replace(".000", "") : "",
+    });
+    effect.replaceChildren(html("p", { class: "note", role: "status" }, "Working it out …"));
+    const quote = await parts(`${this.#of.prefix}/calendar/quote?${asked}`, "quote");
+    effect.replaceChildren(...(quote ?? []), quote ? "" : html("div", { class: "notice warn", role: "alert" }, "The portal does not answer; try again."));
   }
 
   // -- move -----------------------------------------------------------------------------------------------------------------

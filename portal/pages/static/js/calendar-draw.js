@@ -112,18 +112,22 @@ export class Drawing {
   }
 
   #bar(bar, row, place) {
-    const { span, requests, utc, own, workspaces } = this.#model;
+    const { span, requests, utc, own, workspaces, hues } = this.#model;
     const at = placed(span, bar);
     if (!at) return null;
     const isSeen = bar.request !== undefined;
     const isOwn = isSeen && (!own.size || own.has(bar.request.split("/")[0]));
     const request = isSeen ? requests[bar.request] : undefined;
-    const kind = `cal-bar ${bar.kind}${isOwn ? " own" : isSeen ? " seen" : ""}`;
+    const hue = isSeen ? hues[bar.request.split("/")[0]] : undefined;
+    const tint = hue === undefined ? (isOwn ? " own" : isSeen ? " seen" : "") : ` ws ws-${hue}`;
+    const kind = `cal-bar ${bar.kind}${tint}`;
     const found = svg("g", { class: kind, "data-bar": place }, svg("title", {}, sentenceOf(bar, row, request, utc)));
     const box = { y: PAD, height: ROW - 2 * PAD, rx: 3 };
     if (at.use.width < at.width) found.append(svg("rect", { class: "hold", x: at.x, width: at.width, ...box }));
     found.append(svg("rect", { class: "use", x: at.use.x, width: at.use.width, ...box }));
-    const label = shortened(labelOf(bar), (at.use.width - 8) / (isOwn ? BOLD : LETTER), workspaces > 1);
+    const letters = (at.use.width - 8) / (isOwn || hue !== undefined ? BOLD : LETTER);
+    // Colour never says it alone: a bar without room for its name has the beginning of its workspace's.
+    const label = shortened(labelOf(bar), letters, workspaces > 1) || (hue !== undefined && letters >= 2 ? bar.request.slice(0, 2) : "");
     if (label) found.append(svg("text", { x: at.use.x + 5, y: ROW / 2 + 4 }, label));
     return [this.#likely(request, bar), found];
   }

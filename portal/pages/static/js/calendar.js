@@ -6,7 +6,8 @@ import { Dialogs } from "./calendar-dialogs.js";
 import { Drawing } from "./calendar-draw.js";
 import { ZOOMS, freeUntil, isFree, rowAt, snapped, timeAt, topOf, xOf } from "./calendar-layout.js";
 import { sentenceOf } from "./calendar-words.js";
-import { svg } from "./dom.js";
+import { list } from "./calendar-list.js";
+import { parts, svg } from "./dom.js";
 
 const CHUNK = 50;
 const NEAR_PX = 5;
@@ -26,6 +27,7 @@ const model = {
   stack: { heads: [], height: 0 },
   own: new Set(given.own),
   workspaces: given.workspaces,
+  hues: given.hues,
   utc,
   now: now() / 1000,
   cursor: -1,
@@ -35,6 +37,7 @@ const model = {
 const places = new Map();
 const asked = new Set();
 const drawing = new Drawing(root, model);
+const names = document.getElementById("calendar-list");
 const dialogs = new Dialogs({ ...given, utc, prefix, model });
 let fetching = new AbortController();
 
@@ -80,6 +83,7 @@ async function fill() {
       if (data.id !== model.id && model.id) return reload();
       take(data);
       drawing.again(numbers);
+      list(names, model);
     } catch (error) {
       if (error.name !== "AbortError") console.debug(error.message);
     } finally {
@@ -101,6 +105,7 @@ async function reload() {
     model.requests = {};
     take(data);
     drawing.all();
+    list(names, model);
     await fill();
     document.body.dispatchEvent(new CustomEvent("egs:calendar-drawn"));
   } catch (error) {
@@ -124,6 +129,7 @@ export function patch(delta) {
   const here = delta.rows.filter((row) => places.has(keyOf(row)));
   for (const row of here) model.rows.set(places.get(keyOf(row)), row);
   drawing.again(here.map((row) => places.get(keyOf(row))));
+  if (here.length) list(names, model);
   const woken = model.pools.filter((pool) => pool.idle && delta.rows.some((row) => row.cluster === pool.cluster && row.pool === pool.pool && row.bars.length));
   for (const pool of woken) pool.idle = false;
   if (freed.length || woken.length) drawing.headings();
@@ -136,7 +142,29 @@ document.body.addEventListener("egs:calendar", ({ detail }) => {
 });
 document.body.addEventListener("egs:changed", ({ detail }) => {
   if (detail.all) reload();
+  freeLater();
 });
+
+// -- free nodes by time ----------------------------------------------------------------------------------------------
+
+const LATER_MS = 2000;
+let isAsked = false;
+
+async function freeNow() {
+  isAsked = false;
+  const query = new URLSearchParams(location.search);
+  query.set("zoom", given.zoom);
+  query.set("from", new Date(model.span.from * 1000).toISOString().slice(0, 16) + "Z");
+  for (const part of (await parts(`${prefix}/calendar/free?${query}`, "calendar-free", "when-free")) ?? []) document.getElementById(part.id)?.replaceWith(part);
+}
+
+/** After a commit: once for several, not while the page is out of sight, and not all readers at one moment. */
+function freeLater() {
+  if (isAsked) return;
+  isAsked = true;
+  if (document.hidden) document.addEventListener("visibilitychange", freeNow, { once: true });
+  else setTimeout(freeNow, LATER_MS * (0.5 + Math.random()));
+}
 
 // -- time --------------------------------------------------------------------------------------------------------------
 
@@ -149,6 +177,7 @@ function go(from) {
   history.replaceState(null, "", url);
   drawing.all();
   reload();
+  freeNow();
   say(`From ${new Date(from * 1000).toUTCString().slice(0, 22)}.`);
 }
 
@@ -272,8 +301,9 @@ function put(number) {
   if (last < 0) return;
   model.cursor = Math.min(Math.max(0, number), last);
   const y = topOf(model.stack, model.cursor);
+  const axis = root.firstElementChild.offsetHeight;
   if (y < root.scrollTop + 10) root.scrollTop = y - 60;
-  if (y > root.scrollTop + root.clientHeight - 90) root.scrollTop = y - root.clientHeight + 110;
+  if (y > root.scrollTop + root.clientHeight - axis - 56) root.scrollTop = y - root.clientHeight + axis + 76;
   drawing.cursor(model.cursor);
   const row = model.rows.get(model.cursor);
   if (row) say([`${row.node}, ${row.cluster}.`, row.state === "Ready" ? "" : `${row.state}.`, ...row.bars.slice(0, 3).map((bar) => sentenceOf(bar, row, model.requests[bar.request], utc)), row.bars.length ? "" : "Nothing is planned."].filter(Boolean).join(" "));
@@ -331,5 +361,6 @@ addEventListener("beforeprint", () => (table.open = true));
 take(given.data);
 if (!matchMedia("print").matches) table.open = false;
 drawing.all();
+list(names, model);
 fill();
 performance.mark("egs:drawn");
