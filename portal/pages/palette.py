@@ -1,56 +1,39 @@
-"""`/palette`: one field that finds pages, requests, nodes and workspaces, and quotes a wish such as "8 H100 for 2h".
+"""`/palette`: one field that finds pages, requests, nodes and workspaces, quotes a wish such as "8 H100 for 2h", and
+answers when nodes are free and which GPU is the hottest.
 
 Held by tests/portal/pages/test_palette.py.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from math import ceil
 from typing import Annotated
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from portal.http.errors import ApiError
-from portal.pages.html import counted, money, span, when
+from portal.pages.html import counted, money, number, span, when
+from portal.pages.palette_words import FreeAsk, Wish, asks_for_hottest, free_ask_in, wish_in
+from portal.pages.plain_words import nearest_limit
+from portal.pages.user.calendar_parts import free_times
+from portal.pages.user.home import hottest_of
 from portal.pages.visit import Visit, Visiting
 from portal.routes.gpr import keys_of
 from portal.views.inventories import pools_for
 from portal.views.quotes import WaitAsk, WaitTime, quoted
 from portal.views.table_rows import nodes
-from scheduler.snapshot import Pool
+from schemas.reading.units import format_instant
 
 router = APIRouter(include_in_schema=False)
 
 MOST = 8
 """Hits of one kind."""
 QUOTES = 4
-_WISH = re.compile(
-    r"(?:ask\s+for\s+)?(?P<count>\d{1,5})\s*(?:(?P<nodes>nodes?(?:\s+of)?)\s+|(?:x|×)\s*(?P<each>\d{1,3})\s*|\s+)?"
-    r"(?P<shape>[a-z][\w.-]*)\b(?:\s*(?:gpus?|nodes?))?\s*(?:for)?\s*"
-    r"(?P<length>\d{1,4}(?:\.\d)?)\s*(?P<unit>m|min|minutes?|h|hours?|d|days?|w|weeks?)\??",
-    re.IGNORECASE,
-)
-_MINUTES = {"m": 1, "h": 60, "d": 1440, "w": 10_080}
 _DO = {"cancel": "cancel", "release": "release", "extend": "extend", "edit": "edit"}
 """What can be done with a request, and where on its page."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """So many nodes of a shape for so long."""
-
-    nodes: int
-    gpus_per_node: int
-    shape: str
-    minutes: int
-
-    @property
-    def duration(self) -> str:
-        return f"{self.minutes // 1440}d{self.minutes // 60 % 24}h{self.minutes % 60}m"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,31 +46,63 @@ class Hit:
     path: str
 
 
-def wish_in(text: str, pools: Iterable[Pool]) -> Wish | None:
-    """The wish that the text says. `8 H100` are GPUs, `2 nodes H100` and `2x8 H100` are nodes; None: it says none."""
-    found = _WISH.fullmatch(" ".join(text.split()))
-    if found is None:
-        return None
-    alike = [pool for pool in pools if pool.gpu_shape.lower().startswith(found["shape"].lower())]
-    if not alike:
-        return None
-    pool = max(alike, key=lambda each: each.gpus_per_node)
-    count, per_node = int(found["count"]), int(found["each"] or 0)
-    if found["nodes"]:
-        per_node = pool.gpus_per_node
-    elif not per_node:
-        count, per_node = ceil(count / pool.gpus_per_node), min(count, pool.gpus_per_node)
-    minutes = round(float(found["length"]) * _MINUTES[found["unit"][0].lower()])
-    return Wish(count, per_node, pool.gpu_shape, minutes) if count and minutes else None
-
-
 @router.get("/palette")
 def palette(visit: Visiting, q: Annotated[str, Query(max_length=100)] = "") -> Response:
     """Hits by kind, best first; for a wish its quotes."""
     text = q.strip()
-    wish = wish_in(text, pools_for(visit.view, visit.caller))
-    quotes = list(_quotes(visit, wish)) if wish is not None else []
-    return visit.page("palette.html", q=text, hits=[*quotes, *_hits(visit, text)], wish=wish)
+    return visit.page("palette.html", q=text, hits=[*_answers(visit, text), *_hits(visit, text)])
+
+
+def _answers(visit: Visit, text: str) -> Iterator[Hit]:
+    """To what is asked in words."""
+    pools = pools_for(visit.view, visit.caller)
+    wish, free = wish_in(text, pools, visit.now), free_ask_in(text, pools)
+    if wish is not None:
+        yield from _quotes(visit, wish)
+    if free is not None:
+        yield from _free(visit, free)
+    if asks_for_hottest(text):
+        yield from _hottest(visit)
+
+
+def _free(visit: Visit, ask: FreeAsk) -> Iterator[Hit]:
+    page = f"/calendar?need={ask.nodes}"
+    for strip in free_times(visit, ask.shape, ask.nodes):
+        what = f"{counted(ask.nodes, 'node')} {strip.shape}"
+        if strip.windows:
+            first, path = strip.windows[0], strip.windows[0].href.removeprefix(visit.frame.prefix)
+            begin = "now" if first.begin is None else f"from {when(first.begin).striptags()}"
+            end = "" if first.end is None else f" to {when(first.end).striptags()}"
+            yield Hit("Free", f"{what}: free {begin}{end}", "ask for them", path)
+        else:
+            never = "never" if strip.nodes < ask.nodes else "not within two weeks"
+            yield Hit("Free", f"{what}: {never}", f"of {counted(strip.nodes, 'node')}", page)
+    yield Hit(
+        "Page",
+        f"Calendar: when {counted(ask.nodes, 'node is', 'nodes are')} free",
+        "",
+        f"/calendar?need={ask.nodes}",
+    )
+
+
+def _hottest(visit: Visit) -> Iterator[Hit]:
+    row = hottest_of(visit).top
+    if row is not None:
+        near, limit = row["closeness"], nearest_limit(row, row["limits"])
+        share = f"{number(100 * near)} % of its {limit} limit" if near is not None else ""
+        query = urlencode({"gpu": row["uuid"], "workload": row["request"] or ""})
+        yield Hit(
+            "GPU",
+            f"GPU {row['index']} on {row['node']}: {number(row['tempC'])} °C",
+            ", ".join(part for part in (row["request"] or "", share) if part),
+            f"/workloads/dashboard?{query}",
+        )
+    yield Hit(
+        "Page",
+        "GPUs, the nearest to their limits first",
+        "" if row else "no value is known",
+        "/workloads/gpus",
+    )
 
 
 def _hits(visit: Visit, text: str) -> Iterator[Hit]:
@@ -133,6 +148,7 @@ def _quotes(visit: Visit, wish: Wish) -> Iterator[Hit]:
         number_of_gpus=wish.gpus_per_node,
         gpu_shape=wish.shape,
         exit_duration=wish.duration,
+        not_before=None if wish.begin is None else format_instant(wish.begin),
     )
     try:
         found = quoted(visit.view, ask, visit.now)
@@ -146,7 +162,8 @@ def _quotes(visit: Visit, wish: Wish) -> Iterator[Hit]:
 def _quote(visit: Visit, wish: Wish, slice_: str, one: WaitTime) -> Hit:
     what = f"{counted(wish.nodes, 'node')} × {wish.gpus_per_node} {wish.shape} for {span(wish.minutes * 60)}"
     query = f"?workspace={slice_}&nodes={wish.nodes}&gpus={wish.gpus_per_node}&shape={wish.shape}"
-    path = f"/requests/new{query}&duration={wish.duration}&cluster={one.cluster_name}"
+    later = "" if wish.begin is None else f"&notBefore={wish.begin:%Y-%m-%dT%H:%M}Z"
+    path = f"/requests/new{query}&duration={wish.duration}&cluster={one.cluster_name}{later}"
     if not one.estimated_start_time:
         return Hit("Quote", f"{what} in {one.cluster_name}: no start", one.message, path)
     cost = one.price_per_gpu_hour * wish.nodes * one.gpus_per_node * wish.minutes / 60
@@ -162,8 +179,8 @@ def _quote(visit: Visit, wish: Wish, slice_: str, one: WaitTime) -> Hit:
 
 
 def _some(hits: Iterable[Hit]) -> Iterator[Hit]:
-    for number, hit in enumerate(hits):
-        if number == MOST:
+    for place, hit in enumerate(hits):
+        if place == MOST:
             return
         yield hit
 

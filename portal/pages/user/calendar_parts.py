@@ -133,6 +133,11 @@ def strips_of(visit: Visit, asked: Asked, cluster: str, shape: str, need: int) -
     return [_strip(visit, asked, list(of), need) for name, of in by_shape if shape in ("", name)]
 
 
+def free_times(visit: Visit, shape: str, need: int) -> list[Strip]:
+    """When so many nodes of each shape are free, within two weeks."""
+    return strips_of(visit, Asked("2weeks", visit.view.facts.at), "", shape, need)
+
+
 def _capacity(visit: Visit, cluster: str, hours: int) -> list[Row]:
     """Kept by view: everybody who sees the same clusters asks for the same."""
     known: dict[tuple[Any, ...], list[Row]] = visit.view.once(_capacities)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from portal.views.running_work import seen_by
 from portal.views.table_rows import capacity
 from portal.views.why import sentences
 from portal.views.workload_rows import usage
+from reconciler.queries.running.sight import Sight
 from reconciler.queries.running.workload_details import gpu_table
 
 router = APIRouter(include_in_schema=False)
@@ -61,6 +62,18 @@ class Spent:
     currency: str
 
 
+@dataclass(frozen=True, slots=True)
+class Hottest:
+    """The GPU with the highest temperature."""
+
+    top: Mapping[str, Any] | None
+    """None: none is measured."""
+    hot: int
+    """How many are at a limit of heat or power."""
+    measured: int
+    seen: Sight
+
+
 @router.get("/")
 def home(visit: Visiting) -> Response:
     """Cards; each leads to the page that tells more."""
@@ -86,16 +99,23 @@ def home(visit: Visiting) -> Response:
 @router.get("/hottest")
 def hottest(visit: Visiting) -> Response:
     """The card of the hottest GPU, which comes after the page: clusters and Prometheus are asked for it."""
-    seen = seen_by(visit.parts.sources, visit.view, visit.caller, visit.now, visit.workspace)
-    rows = [row for row in gpu_table(seen) if row["tempC"] is not None]
+    found = hottest_of(visit)
     return visit.page(
         "user/hottest.html",
-        top=max(rows, key=lambda row: row["tempC"], default=None),
-        hot=sum(row["hot"] for row in rows),
-        measured=len(rows),
-        holds=bool(seen.held or seen.gpus),
-        silences=seen.silences,
+        top=found.top,
+        hot=found.hot,
+        measured=found.measured,
+        holds=bool(found.seen.held or found.seen.gpus),
+        silences=found.seen.silences,
     )
+
+
+def hottest_of(visit: Visit) -> Hottest:
+    """Asks clusters and Prometheus."""
+    seen = seen_by(visit.parts.sources, visit.view, visit.caller, visit.now, visit.workspace)
+    rows = [row for row in gpu_table(seen) if row["tempC"] is not None]
+    top = max(rows, key=lambda row: row["tempC"], default=None)
+    return Hottest(top, sum(row["hot"] for row in rows), len(rows), seen)
 
 
 def _found(visit: Visit, which: str) -> Sequence[Brief]:
