@@ -57,7 +57,7 @@ def _in_view(
     zoom: Zoom | Literal[""] = "",
     begin: Annotated[str, Query(alias="from", max_length=40)] = "",
 ) -> Asked:
-    chosen = zoom or visit.view.once_planned(usual_zoom)
+    chosen: Zoom = visit.view.once_planned(usual_zoom) if zoom == "" else zoom
     return Asked(chosen, _since(begin, visit.now, chosen))
 
 
