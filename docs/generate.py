@@ -30,12 +30,13 @@ from schemas.documents import (
     notifications,
     project,
     slice,
+    workload,
     workspace,
 )
 from schemas.documents.base import Model
 from schemas.export.json_schemas import AsWritten
 from schemas.rules.rule_list import RULES
-from schemas.status import cards, gpr_status, inventory, judgements, outbox, remedies, usage
+from schemas.status import cards, gpr_status, inventory, judgements, outbox, remedies, usage, workload_status
 from schemas.status.gpu_faults import FAULT_KINDS, NODE_FAULT_KINDS
 
 MODELS: dict[str, type[Model]] = {
@@ -54,6 +55,8 @@ MODELS: dict[str, type[Model]] = {
     "Controller": gpr_status.ControllerRecord,
     "Trust": judgements.TrustRecord,
     "SpentApprovals": judgements.SpentRecord,
+    "Workload": workload.WorkloadSpec,
+    "WorkloadStatus": workload_status.WorkloadStatus,
     "WorkspaceRequest": workspace.WorkspaceRequestSpec,
     "ApiKey": apikey.ApiKeySpec,
     "GPRTemplateBinding": binding.GPRTemplateBindingSpec,

@@ -14,12 +14,14 @@ from enum import IntEnum
 from typing import Literal
 
 from reconciler.documents.slice_terms import assigned, terms_in
+from reconciler.documents.workload_terms import to_end, to_run
 from reconciler.health.remedies import going_on
 from reconciler.lifecycle.provisioning import checked_nodes, passed_nodes
 from reconciler.model.cluster_port import ClusterView, LeaseRef, NodeView, RemedyOrder, SliceTerms, Stage
 from reconciler.model.facts import IN_SERVICE, Facts, Seen, Wanted
 from reconciler.model.holdings import lease_ref
 from reconciler.model.status_edits import counted_end
+from reconciler.model.workload_port import WorkloadTerms
 from reconciler.status.recognised_leases import is_unread
 from schemas.documents.cluster import ClusterSpec
 from schemas.documents.pool import Pool
@@ -35,6 +37,7 @@ MOVED = "its end moved"
 class Do(IntEnum):
     """Kinds of actions, in the order in which they are carried out."""
 
+    END_WORKLOAD = 0
     REMOVE = 1
     RESTORE = 2
     ISOLATE = 3
@@ -47,6 +50,7 @@ class Do(IntEnum):
     SCALE = 10
     DRAINED = 11
     REMEDIATE = 12
+    RUN_WORKLOAD = 13
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -65,6 +69,8 @@ class Action:
     count: int = 0  # wanted number of nodes of the pool named in `node`
     leaving: tuple[str, ...] = ()  # nodes of the pool to remove first
     order: RemedyOrder | None = None
+    workload: str = ""  # slice/name
+    objects: WorkloadTerms | None = None
 
 
 def actions(
@@ -80,6 +86,7 @@ def actions(
         if spec is None:
             continue
         done = [*_lease_actions(cluster, (spec, tolerance), facts, seen, now)]
+        ends = [*_workload_ends(cluster, wanted, facts, seen.views[cluster], now)]
         if spec.mode == "manage":
             done += _fleet_actions(cluster, spec, seen)
             done += _slice_actions(cluster, wanted, facts, seen)
@@ -87,10 +94,11 @@ def actions(
             done += _drain_actions(cluster, facts, seen.views[cluster])
             done += _scale_actions(cluster, spec, facts, seen.views[cluster])
             done += _remedy_actions(cluster, spec, facts)
+            done += _workload_runs(cluster, wanted, facts, seen.views[cluster], now)
         else:
             done = [*_finishing(done, facts)]
-        found += done
-    return tuple(sorted(found, key=lambda a: (a.do, a.cluster, a.request, a.node, a.slice)))
+        found += (*ends, *done)
+    return tuple(sorted(found, key=lambda a: (a.do, a.cluster, a.request, a.node, a.slice, a.workload)))
 
 
 def _finishing(done: list[Action], facts: Facts) -> Iterator[Action]:
@@ -277,6 +285,24 @@ def _remedy_actions(cluster: str, spec: ClusterSpec, facts: Facts) -> Iterator[A
         elif remedy.well_at is not None:
             lease = LeaseRef(remedy.uid, "", "", remedy.began + spec.remediation.timeout)
             yield Action(Do.CHECK, cluster, remedy.node, "", lease, "pre")
+
+
+def _workload_ends(
+    cluster: str, wanted: Wanted, facts: Facts, view: ClusterView, now: datetime
+) -> Iterator[Action]:
+    """Our own objects of runs that are over, in observed clusters too."""
+    for key in to_end(cluster, wanted, facts, view, now) if not is_unread(cluster, facts) else ():
+        yield Action(Do.END_WORKLOAD, cluster, slice=key.partition("/")[0], workload=key)
+
+
+def _workload_runs(
+    cluster: str, wanted: Wanted, facts: Facts, view: ClusterView, now: datetime
+) -> Iterator[Action]:
+    for terms in to_run(cluster, wanted, facts, view, now):
+        request = f"{terms.slice}/{wanted.workloads[terms.key].gpr}"
+        yield Action(
+            Do.RUN_WORKLOAD, cluster, request=request, slice=terms.slice, workload=terms.key, objects=terms
+        )
 
 
 def _scale_actions(cluster: str, spec: ClusterSpec, facts: Facts, view: ClusterView) -> Iterator[Action]:

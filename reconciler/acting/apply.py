@@ -320,6 +320,8 @@ def _carry_out(
             return driver.restore(action.node, stamp, now)
         case Do.DRAINED:
             return driver.drained(action.node, stamp, now)
+        case Do.RUN_WORKLOAD | Do.END_WORKLOAD:
+            return _on_workload(action, driver, stamp, now)
         case Do.SCALE:
             return driver.scale(action.node, action.count, action.leaving, stamp, now)
     assert lease is not None
@@ -330,3 +332,10 @@ def _carry_out(
         Do.REMOVE: lambda: driver.remove(action.node, lease.uid, stamp, now),
     }
     return calls[action.do]()
+
+
+def _on_workload(action: Action, driver: ClusterDriver, stamp: Stamp, now: datetime) -> Answer:
+    if action.do is Do.END_WORKLOAD:
+        return driver.end_workload(action.workload, stamp, now)
+    assert action.objects is not None, "a workload is run on its terms"
+    return driver.run_workload(action.objects, stamp, now)

@@ -18,9 +18,10 @@ class Refusals:
         told: list[Event] = []
         met: set[tuple[str, str, str]] = set()
         for action, refused in answers.refused:
-            token = (action.cluster, action.node, refused.reason)
+            about = action.node or action.workload
+            token = (action.cluster, about, refused.reason)
             if token not in self._met | met:
-                what = f"{action.cluster}: {action.do.name.lower()} {action.node} was refused"
+                what = f"{action.cluster}: {action.do.name.lower().replace('_', ' ')} {about} was refused"
                 text = f"{what}: {refused.message}"
                 told.append(
                     Event(now, EventReason.ACTION_REFUSED, text, action.request, action.cluster, action.node)

@@ -1,7 +1,7 @@
 """The report of an applier inside a cluster, as files of its branch and back. Pure.
 
 report.yaml has the time, when the next one is due, the last decision acted on, and trouble with the API
-server; nodes/000.yaml … and likewise workloads, slices, unmanaged, checks, refusals, differences, sizes and
+server; nodes/000.yaml … and likewise workloads, placed, slices, unmanaged, checks, refusals, differences, sizes and
 served have the rows.
 
 Rows are spread over a folder's files by a hash of their key, so that one changed row changes one file however
@@ -35,6 +35,7 @@ from reconciler.model.cluster_port import (
     UnmanagedNode,
     WorkloadView,
 )
+from reconciler.model.workload_port import PlacedWorkload
 from schemas.documents.base import API_VERSION
 from schemas.errors import Fault, UserError
 from schemas.reading.strict_yaml import FORBIDDEN, load
@@ -60,7 +61,7 @@ TEXT = 2_000
 """Longest text of a log or a message; the rest is cut."""
 LONGEST_EVERY = timedelta(hours=1)
 _PATH = re.compile(
-    r"(nodes|workloads|slices|unmanaged|checks|refusals|differences|served|sizes)/[0-9]{3}\.yaml"
+    r"(nodes|workloads|placed|slices|unmanaged|checks|refusals|differences|served|sizes)/[0-9]{3}\.yaml"
 )
 _LONG_NAME, _NAME = re.compile(LONG_NAME_PATTERN), re.compile(NAME_PATTERN)
 _FIRST, _LAST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
@@ -145,6 +146,7 @@ Row = (
     | Difference
     | ServedRow
     | SizeRow
+    | PlacedWorkload
 )
 
 
@@ -163,6 +165,7 @@ def _kind(row: type[Row], key: Callable[[Any], str]) -> Kind:
 KINDS: Mapping[str, Kind] = {
     "nodes": _kind(NodeView, lambda r: r.name),
     "workloads": _kind(WorkloadView, lambda r: f"{r.namespace}/{r.name}"),
+    "placed": _kind(PlacedWorkload, lambda r: r.key),
     "slices": _kind(SliceRow, lambda r: r.name),
     "unmanaged": _kind(UnmanagedNode, lambda r: r.name),
     "checks": _kind(CheckRow, lambda r: f"{r.uid}/{r.node}/{r.stage}"),
@@ -209,6 +212,7 @@ def _rows(report: Report) -> dict[str, list[Row]]:
     if view is not None:
         rows["nodes"] = [*view.nodes.values()]
         rows["workloads"] = [*view.workloads]
+        rows["placed"] = [*view.placed.values()]
         rows["slices"] = [SliceRow(n, spaces, report.terms.get(n, "")) for n, spaces in view.slices.items()]
         rows["unmanaged"] = [*view.unmanaged]
         rows["sizes"] = [SizeRow(pool, nodes) for pool, nodes in sorted(view.sizes.items())]
@@ -315,6 +319,11 @@ def _check(row: Row) -> None:
         case WorkloadView():
             _named(_LONG_NAME, row.name, row.namespace)
             _named(_NAME, row.slice)
+        case PlacedWorkload():
+            slice_, _, name = row.key.partition("/")
+            _named(_NAME, slice_, name, row.namespace)
+            _named(_LONG_NAME, *(each.name for each in row.objects))
+            _timed(row.run.start)
         case SliceRow():
             _named(_NAME, row.name, *row.namespaces)
         case CheckRow():
@@ -368,6 +377,7 @@ def _view(rows: Mapping[str, list[Any]], at: datetime) -> ClusterView:
         nodes={r.name: r for r in sorted(rows["nodes"], key=lambda r: r.name)},
         slices={r.name: r.namespaces for r in sorted(rows["slices"], key=lambda r: r.name)},
         workloads=tuple(rows["workloads"]),
+        placed={r.key: r for r in sorted(rows["placed"], key=lambda r: r.key)},
         unmanaged=tuple(rows["unmanaged"]),
         sizes={r.pool: r.nodes for r in rows["sizes"]},
         served=frozenset((r.uid, r.start) for r in rows["served"]),

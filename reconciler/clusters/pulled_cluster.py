@@ -45,6 +45,7 @@ from reconciler.model.cluster_port import (
     Stage,
     Stamp,
 )
+from reconciler.model.workload_port import WorkloadTerms
 from reconciler.store.believed_commit import Belief, Believes
 from reconciler.store.store_port import REGULAR_MODE, Entry, Store
 from reconciler.trust.machines import Machines
@@ -285,6 +286,17 @@ class PullCluster:
     def scale(self, pool: str, count: int, leaving: tuple[str, ...], stamp: Stamp, now: datetime) -> Answer:
         """Done if its reported target size is this."""
         return self._answer(self._view(now).sizes.get(pool) == count, ("SCALE", pool, ""), now)
+
+    def run_workload(self, terms: WorkloadTerms, stamp: Stamp, now: datetime) -> Answer:
+        """Done if every object is reported as applied in this run."""
+        placed = self._view(now).placed.get(terms.key)
+        return self._answer(
+            placed is not None and not placed.differs(terms), ("RUN_WORKLOAD", terms.key, ""), now
+        )
+
+    def end_workload(self, key: str, stamp: Stamp, now: datetime) -> Answer:
+        """Done once it is not reported any more."""
+        return self._answer(key not in self._view(now).placed, ("END_WORKLOAD", key, ""), now)
 
     def announce(self, notes: tuple[Note, ...], now: datetime) -> None:
         """Does nothing: the applier reads the same events from the status branch and writes them."""

@@ -34,6 +34,7 @@ from reconciler.lifecycle.idle import idle_outcome
 from reconciler.lifecycle.missing_namespaces import home_outcome, says_so
 from reconciler.lifecycle.provisioned import overdue_nodes, releasing_outcome, running_outcome
 from reconciler.lifecycle.provisioning import handover_outcome
+from reconciler.lifecycle.workload_runs import workload_turn
 from reconciler.model.cluster_port import Busy
 from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import Context, Facts, Filed, NodeKey, Reachability, RequestOutcome, Seen, Wanted
@@ -99,7 +100,11 @@ def fold(
     current = replace(current, remedies=due.remedies)
     spaces, told = workspace_turn(facts, wanted, now)
     gather.events += told
-    current = _with_accounts(facts, replace(current, workspaces=spaces), gather.requests, context)
+    runs, told = workload_turn(facts, wanted, gather.requests, seen, now)
+    gather.events += told
+    current = _with_accounts(
+        facts, replace(current, workspaces=spaces, workloads=runs), gather.requests, context
+    )
     current = placed(facts, current, wanted)
     moves = {key: (Cause.ADMIN_MOVED, by) for key, by in let_past(facts, current, wanted).items()}
     causes = moves | gather.causes

@@ -34,6 +34,7 @@ from schemas.documents.identity import NONCE
 from schemas.documents.notifications import Profile
 from schemas.documents.project import Project
 from schemas.documents.slice import Slice
+from schemas.documents.workload import Workload
 from schemas.documents.workspace import WorkspaceRequest
 from schemas.errors import UserError
 from schemas.reading.collector import collector_paused
@@ -243,6 +244,7 @@ class Desired:
             bindings={d.metadata.name: d.spec for d in self._all(GPRTemplateBinding)},
             keys={d.metadata.name: d.spec for d in self._all(ApiKey)},
             profiles={d.metadata.name: d.spec for d in self._all(Profile)},
+            workloads={f"{d.spec.slice}/{d.metadata.name}": d.spec for d in self._all(Workload)},
         )
 
     def _workspaces(self) -> dict[str, Workspace]:

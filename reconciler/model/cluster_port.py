@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Literal, Protocol
 
 from reconciler.model.clock_reading import Heard
+from reconciler.model.workload_port import PlacedWorkload, WorkloadTerms
 
 Stage = Literal["pre", "run", "post"]
 """When a node is checked: before a start, between the nodes of a running lease, after an end."""
@@ -208,6 +209,8 @@ class ClusterView:
     slices: Mapping[str, tuple[str, ...]]  # slice -> its existing namespaces
     workloads: tuple[WorkloadView, ...] = ()
     unmanaged: tuple[UnmanagedNode, ...] = ()
+    placed: Mapping[str, PlacedWorkload] = field(default_factory=dict)
+    """Workloads that we applied, by slice/name."""
     served: frozenset[tuple[str, datetime]] = frozenset()
     """Leases, by uid and start, that have had all their nodes: reported by another process that does the work."""
     sizes: Mapping[str, int] = field(default_factory=dict)
@@ -287,6 +290,16 @@ class ClusterDriver(Protocol):
 
     def scale(self, pool: str, count: int, leaving: tuple[str, ...], stamp: Stamp, now: datetime) -> Answer:
         """Sets the target size of the elastic pool; nodes come and go with a delay, those in `leaving` first."""
+
+    def run_workload(self, terms: WorkloadTerms, stamp: Stamp, now: datetime) -> Answer:
+        """Exactly these objects of the workload exist, with the rights of the slice's members and no others.
+
+        One object that is refused stops no other; `ClusterView.placed` says of each what became of it. Busy while the
+        objects of an earlier run are there.
+        """
+
+    def end_workload(self, key: str, stamp: Stamp, now: datetime) -> Answer:
+        """Removes all its objects, except PersistentVolumeClaims: data is never deleted."""
 
     def announce(self, notes: tuple[Note, ...], now: datetime) -> None:
         """Shows notes to people who only look at the cluster. Each note appears once, however often it is given."""

@@ -77,5 +77,6 @@ _WARNINGS = frozenset(
         EventReason.MENDED,
         EventReason.CLOCK_DOUBTED,
         EventReason.NAMESPACE_NOT_READY,
+        EventReason.WORKLOAD_FAILED,
     }
 )

@@ -23,6 +23,7 @@ from schemas.documents.gpr import RequestSpec, Wish
 from schemas.documents.notifications import ProfileSpec
 from schemas.documents.project import ProjectSpec
 from schemas.documents.slice import SliceSpec
+from schemas.documents.workload import WorkloadSpec
 from schemas.documents.workspace import WorkspaceRequestSpec
 from schemas.status.cards import Card
 from schemas.status.gpr_status import AgentReport, Cause, GPRStatus, NodeRecord, Provenance, WorkspaceRecord
@@ -34,6 +35,7 @@ from schemas.status.outbox import OutboxRecord
 from schemas.status.promises import PromisesRecord
 from schemas.status.remedies import Remedy
 from schemas.status.usage import UsageRecord
+from schemas.status.workload_status import WorkloadStatus
 
 NodeKey = tuple[str, str]
 """(cluster, node)."""
@@ -74,6 +76,7 @@ class Facts:
     alerts: Mapping[str, tuple[NodeAlert, ...]] = field(default_factory=dict)  # of GPUs, by cluster
     remedies: Mapping[NodeKey, tuple[Remedy, ...]] = field(default_factory=dict)  # oldest first
     outbox: Mapping[str, OutboxRecord] = field(default_factory=dict)  # pending messages of routes, by name
+    workloads: Mapping[str, WorkloadStatus] = field(default_factory=dict)  # by slice/name
     unread: frozenset[str] = frozenset()  # clusters, see `reconciler.status.recognised_leases`
 
 
@@ -127,6 +130,7 @@ class Wanted:
     bindings: Mapping[str, GPRTemplateBindingSpec] = field(default_factory=dict)  # by slice
     keys: Mapping[str, ApiKeySpec] = field(default_factory=dict)  # by name; only as on main now
     profiles: Mapping[str, ProfileSpec] = field(default_factory=dict)  # by name; only as on main now
+    workloads: Mapping[str, WorkloadSpec] = field(default_factory=dict)  # by slice/name
     worked_out: dict[str, object] = field(default_factory=dict, compare=False, repr=False)
     """A cache for `reconciler.planning.snapshot`: by request, its result and the inputs."""
 

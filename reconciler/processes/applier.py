@@ -318,7 +318,7 @@ class Applier:
 
 def _refusal_key(action: Action) -> RefusalKey:
     uid = action.lease.uid if action.lease is not None else ""
-    return action.do.name, action.node or action.slice, uid
+    return action.do.name, action.node or action.workload or action.slice, uid
 
 
 def _order(found: Difference) -> tuple[str, str, str, str]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from reconciler.documents.in_force import ACCEPTED
+from reconciler.documents.unread_files import is_request
 from reconciler.model.facts import Facts
 from reconciler.status.parse import OWN_BYTES, UNREADABLE, Record, facts_of, record_from
 from reconciler.status.render import request_path
@@ -62,7 +63,7 @@ def committed_status(store: History, tip: str, needed: Collection[str] = ()) -> 
 
 def over_at(store: Contents, tip: str) -> frozenset[str]:
     """Finished requests in the status at `tip`; parses nothing."""
-    plain = {path: oid for path, oid in _files(store, tip).items() if path.startswith("slices/")}
+    plain = {path: oid for path, oid in _files(store, tip).items() if is_request(path)}
     blobs = store.read(set(plain.values()))
     return frozenset(_key(path) for path, oid in plain.items() if _is_over(path, blobs[oid]))
 
@@ -77,7 +78,7 @@ def _files(store: Contents, tip: str) -> dict[str, str]:
 
 
 def _is_over(path: str, data: bytes) -> bool:
-    found = _PHASE.search(data) if path.startswith("slices/") else None
+    found = _PHASE.search(data) if is_request(path) else None
     return found is not None and found[1] in _OVER
 
 

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 
+from reconciler.documents.unread_files import is_request
 from reconciler.model.cluster_port import Stamp
 from reconciler.model.events import Event
 from reconciler.model.facts import Facts
@@ -223,10 +224,10 @@ class StatusBranch:
         tree, at = self._trees.at(tip, last), self._store.commit(tip).at
         loaded = self._trees.loaded(tree)
         entries = {e.path: e for e in self._store.diff(None, tip)}
-        self._files = {p: b"" for p in entries if not p.startswith(("slices/", "events/"))}
+        self._files = {p: b"" for p in entries if not (is_request(p) or p.startswith("events/"))}
         self._event_paths = {p for p in entries if EVENT_FILE.fullmatch(p)}
         alarms = (*loaded.alarms, *self._resume_events(entries, at))
-        self._unread = frozenset(p for p in tree.unread if p.startswith("slices/"))
+        self._unread = frozenset(filter(is_request, tree.unread))
         self.facts, self._tip, self._read = loaded.facts, tip, None
         self._oids = dict(tree.oids)
         self._remembered.retain(self._oids.values())

@@ -26,6 +26,7 @@ from schemas.status.outbox import OutboxRecord
 from schemas.status.promises import PromisesRecord
 from schemas.status.remedies import RemediesRecord, Remedy
 from schemas.status.usage import UsageRecord
+from schemas.status.workload_status import WorkloadRecord
 
 OWN_BYTES = 1_000_000
 """Size limit of our own files; people's files are smaller."""
@@ -46,6 +47,7 @@ Record = (
     | CardsRecord
     | AlertsRecord
     | RemediesRecord
+    | WorkloadRecord
 )
 """A parsed file of facts."""
 UNREADABLE = (UserError, ValueError)
@@ -68,6 +70,7 @@ _KINDS: tuple[tuple[str, type[Record]], ...] = (
     (r"cards/[^/]+", CardsRecord),
     (r"alerts/[^/]+", AlertsRecord),
     (r"remedies/[^/]+", RemediesRecord),
+    (r"slices/[^/]+/workloads/[^/]+", WorkloadRecord),
 )
 _PATHS = tuple((re.compile(pattern), kind) for pattern, kind in _KINDS)
 """The kind of record at each path."""
@@ -112,6 +115,7 @@ def facts_of(records: Mapping[str, Record], at: datetime, intent: str) -> Facts:
         outbox={r.metadata.name: r for _, r in of(OutboxRecord)},
         cards={card.serial: card for _, r in of(CardsRecord) for card in r.cards},
         alerts={r.metadata.name: r.alerts for _, r in of(AlertsRecord)},
+        workloads={f"{_part(path, 1)}/{r.metadata.name}": r.status for path, r in of(WorkloadRecord)},
         remedies=_remedies_of([r for _, r in of(RemediesRecord)]),
     )
     return _with_controller(_with_inventories(facts, of(Inventory)), of(ControllerRecord))

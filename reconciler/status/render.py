@@ -6,6 +6,7 @@ time alone changes no file. No file exceeds 1 MB and no folder 1,000 entries.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from functools import partial
@@ -42,6 +43,7 @@ from schemas.status.gpu_alerts import AlertsRecord
 from schemas.status.inventory import PoolNodes
 from schemas.status.judgements import SpentRecord, TrustRecord
 from schemas.status.remedies import RemediesRecord, Remedy
+from schemas.status.workload_status import WorkloadRecord
 
 MAX_NAMES = 3500
 """Node names in one file; a name has 253 characters at most."""
@@ -120,6 +122,7 @@ def _remembered(facts: Facts, written: Written) -> Files:
     for cluster, alerts in facts.alerts.items():
         records[f"alerts/{cluster}.yaml"] = AlertsRecord(metadata=Metadata(name=cluster), alerts=alerts)
     records |= {f"insights/{day}.yaml": ended for day, ended in facts.ended.items()}
+    records |= _workloads(facts)
     records |= {f"promises/{month}.yaml": settled for month, settled in facts.promises.items()}
     return {path: written.document(path, record) for path, record in sorted(records.items())}
 
@@ -143,6 +146,19 @@ def _remedies(facts: Facts) -> dict[str, Document]:
         f"remedies/{name}.yaml": RemediesRecord(metadata=Metadata(name=name), remedies=tuple(found))
         for name, found in clusters.items()
     }
+
+
+def _workloads(facts: Facts) -> dict[str, Document]:
+    """Of each slice as many as one folder may have."""
+    found: dict[str, Document] = {}
+    counts: Counter[str] = Counter()
+    for key, status in sorted(facts.workloads.items()):
+        slice_, _, name = key.partition("/")
+        counts[slice_] += 1
+        if counts[slice_] <= MAX_FILES:
+            record = WorkloadRecord(metadata=Metadata(name=name), status=status)
+            found[f"slices/{slice_}/workloads/{name}.yaml"] = record
+    return found
 
 
 def trust_files(record: TrustRecord | None) -> Files:

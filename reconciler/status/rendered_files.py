@@ -42,6 +42,7 @@ class Rendered:
                 facts.cards,
                 facts.alerts,
                 facts.remedies,
+                facts.workloads,
             ),
         )
         # The order is left out: ageing changes it over time, and the next new fact updates it.

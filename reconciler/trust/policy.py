@@ -72,6 +72,12 @@ TABLE = (
     ),
     Row("GPR", "", "the field `move`", "admins"),
     Row(
+        "Workload",
+        "slices/<slice>/workloads/<name>.yaml",
+        "everything",
+        "members and owners of the slice, admins",
+    ),
+    Row(
         "Slice",
         "slices/<name>/slice.yaml",
         "the fields `members`, `description` and `notifications`",
@@ -130,7 +136,7 @@ def denial(actor: Actor, change: Change) -> Denial | None:
     if actor.is_admin and kind == "ApiKey":
         return _of_key_by_admin(actor, change)
     match kind:
-        case "GPR":
+        case "GPR" | "Workload":
             return _of_request(actor, change, names["slice"])
         case "Slice":
             return _of_slice(actor, change, names["name"])

@@ -50,6 +50,33 @@ _EXAMPLE_SPECS: dict[str, dict[str, Any]] = {
         "limit": {"gpus": 64, "nodes": 8},
         "notAfter": "2026-12-01T00:00:00Z",
     },
+    "Workload": {
+        "slice": "vision",
+        "gpr": "llama-finetune",
+        "manifests": [
+            {
+                "apiVersion": "batch/v1",
+                "kind": "Job",
+                "metadata": {"name": "train"},
+                "spec": {
+                    "completions": 2,
+                    "parallelism": 2,
+                    "template": {
+                        "spec": {
+                            "restartPolicy": "Never",
+                            "containers": [
+                                {
+                                    "name": "train",
+                                    "image": "example.com/train:1",
+                                    "resources": {"limits": {"nvidia.com/gpu": 8}},
+                                }
+                            ],
+                        }
+                    },
+                },
+            }
+        ],
+    },
     "WorkspaceRequest": {
         "requester": {"email": "cleo@example.com"},
         "clusters": ["east"],

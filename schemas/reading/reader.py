@@ -24,6 +24,7 @@ from schemas.documents.gpr import GPR, GPRTemplate
 from schemas.documents.notifications import Profile
 from schemas.documents.project import Project
 from schemas.documents.slice import Slice
+from schemas.documents.workload import Workload
 from schemas.documents.workspace import WorkspaceRequest
 from schemas.reading.strict_yaml import Positions, Refused, load, locate
 from schemas.rules.findings import Finding
@@ -61,6 +62,7 @@ class PathRule:
 
 PATHS = (
     PathRule("GPR", "slices/<slice>/gprs/<name>.yaml", GPR),
+    PathRule("Workload", "slices/<slice>/workloads/<name>.yaml", Workload),
     PathRule("Slice", "slices/<name>/slice.yaml", Slice),
     PathRule("Approval", "approvals/<slice>/<gpr>/<name>.yaml", Approval),
     PathRule("Cluster", "clusters/<name>.yaml", Cluster),

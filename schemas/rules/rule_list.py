@@ -84,6 +84,29 @@ _ACROSS = (
         "The approval names a GPR that does not exist.",
         "correct the folder, or delete the approval",
     ),
+    Rule(
+        "BadManifest",
+        "An object of a workload has apiVersion, kind and metadata.name, and nothing that the controller or the "
+        "cluster sets.",
+        "correct the object",
+    ),
+    Rule(
+        "KindNotAllowed",
+        "A workload has objects of the kinds that docs/workload.md lists.",
+        "use one of these kinds, or apply the object yourself",
+    ),
+    Rule("DuplicateObject", "Objects of a workload differ in kind or name.", "rename one of the two"),
+    Rule(
+        "NamespaceNotInSlice",
+        "A workload runs in one of its slice's namespaces.",
+        "name one of the slice's namespaces",
+    ),
+    Rule(
+        "RequestMissing",
+        "A workload runs on the nodes of a request of its slice.",
+        "add the request, or correct spec.gpr",
+        "warning",
+    ),
     Rule("UnknownShape", "No allowed cluster has such GPUs.", "ask for a shape that exists"),
     Rule(
         "ClusterNotAllowed",

@@ -42,6 +42,7 @@ from schemas.rules.view import (
     template_path,
     workspace_path,
 )
+from schemas.rules.workload_rules import across_workload
 
 MAX_REQUESTS = 1000
 """Files in one slice's folder, if there is no valid project.yaml to say."""
@@ -98,6 +99,7 @@ def across(file: str, document: Document, view: View) -> Iterator[Finding]:
             yield from _of_reserve(file, document, view)
             yield from of_groups(file, document, view)
     yield from across_routes(file, document, view)
+    yield from across_workload(file, document, view)
 
 
 def _of_where(

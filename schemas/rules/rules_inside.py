@@ -13,11 +13,13 @@ from schemas.documents.cluster import Cluster
 from schemas.documents.gpr import GPR, GPRTemplate, Wish
 from schemas.documents.pool import Pool
 from schemas.documents.project import Project
+from schemas.documents.workload import Workload
 from schemas.reading.strict_yaml import Path
 from schemas.reading.units import MIB_ABOVE, memory_gb
 from schemas.rules.findings import Finding
 from schemas.rules.offer_rules import inside_binding
 from schemas.rules.route_rules import inside_routes
+from schemas.rules.workload_rules import inside_workload
 
 
 def inside(file: str, document: Document) -> Iterator[Finding]:
@@ -38,6 +40,8 @@ def inside(file: str, document: Document) -> Iterator[Finding]:
             yield from _of_approval(file, document)
         case GPRTemplateBinding():
             yield from inside_binding(file, document)
+        case Workload():
+            yield from inside_workload(file, document)
     yield from inside_routes(file, document)
 
 

@@ -35,6 +35,10 @@ def gpr_path(slice_: str, name: str) -> str:
     return f"slices/{slice_}/gprs/{name}.yaml"
 
 
+def workload_path(slice_: str, name: str) -> str:
+    return f"slices/{slice_}/workloads/{name}.yaml"
+
+
 def cluster_path(name: str) -> str:
     return f"clusters/{name}.yaml"
 

@@ -22,6 +22,7 @@ PATHS = {
     "GPR": "slices/{slice}/gprs/{name}.yaml",
     "GPRTemplate": "templates/{name}.yaml",
     "WorkspaceRequest": "requests/{name}.yaml",
+    "Workload": "slices/{slice}/workloads/{name}.yaml",
     "GPRTemplateBinding": "bindings/{name}.yaml",
     "ApiKey": "keys/{name}.yaml",
     "Profile": "people/{name}.yaml",

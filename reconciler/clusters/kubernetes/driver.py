@@ -56,6 +56,7 @@ from reconciler.model.cluster_port import (
     Stamp,
 )
 from reconciler.model.memo import Memo
+from reconciler.model.workload_port import WorkloadTerms
 from schemas.documents.cluster import ClusterSpec
 from schemas.errors import Fault
 
@@ -130,7 +131,8 @@ class KubernetesCluster:
         known = self._known()
         self._refuse_stale()
         view = self._drains.shown(self._looks.look(known, self._pods_by_node(known), now))
-        return replace(view, sizes=self._scaling.sizes(), fence=self._slices.newest(), clock=heard)
+        fence, placed = self._slices.newest(), self._slices.workloads.placed(now)
+        return replace(view, sizes=self._scaling.sizes(), fence=fence, clock=heard, placed=placed)
 
     def differences(self, slices: tuple[SliceTerms, ...], now: datetime) -> tuple[Difference, ...]:
         """For nodes, slices and placement; differences of the cluster as a whole have no slice."""
@@ -184,11 +186,9 @@ class KubernetesCluster:
             asked = self._departures.ask(str(pod.node), (pod,), by, stamp, now)
             answer = self._first(answer, asked.refused or Done())
         more = len(unlike) - FLEET_WRITES
-        return (
-            self._first(answer, Busy(now + AGAIN, f"{more} more nodes wait for our marks"))
-            if more > 0
-            else answer
-        )
+        if more > 0:
+            answer = self._first(answer, Busy(now + AGAIN, f"{more} more nodes wait for our marks"))
+        return answer
 
     @staticmethod
     def _first(answer: Answer, then: Answer) -> Answer:
@@ -310,6 +310,15 @@ class KubernetesCluster:
     def scale(self, pool: str, count: int, leaving: tuple[str, ...], stamp: Stamp, now: datetime) -> Answer:
         """By the `scale` subresource of the pool's target."""
         return answered(lambda: self._scaling.scale(pool, count, leaving, stamp))
+
+    def run_workload(self, terms: WorkloadTerms, stamp: Stamp, now: datetime) -> Answer:
+        """By server-side apply, as the ServiceAccount of its namespace."""
+        self._known()
+        return answered(lambda: self._slices.workloads.run(terms, stamp, now))
+
+    def end_workload(self, key: str, stamp: Stamp, now: datetime) -> Answer:
+        self._known()
+        return answered(lambda: self._slices.workloads.end(key, stamp, now))
 
     def announce(self, notes: tuple[Note, ...], now: datetime) -> None:
         """As events, shown by `kubectl get events`."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from reconciler.clusters.kubernetes.admission.object_authors import GUARD
 from reconciler.clusters.kubernetes.admission.object_shapes import KINDS
 from reconciler.clusters.kubernetes.admission.webhook_certificates import SECRET
+from reconciler.clusters.kubernetes.names import WORKLOAD_ACCOUNT
 from reconciler.clusters.kubernetes.nodes import drain_requests
 from reconciler.clusters.kubernetes.nodes.gpu_resets import NVSENTINEL
 from schemas.export.crds import GROUP, PLURAL
@@ -40,6 +41,13 @@ RULES: tuple[Rule, ...] = (
     Rule("networking.k8s.io", "networkpolicies", (*_OWNED, "update"), "network isolation between slices"),
     Rule("", "resourcequotas", _OWNED, "a slice's GPU limit"),
     Rule("", "serviceaccounts", _OWNED, "one per member; deleting it ends all the member's tokens"),
+    Rule(
+        "",
+        "serviceaccounts",
+        ("impersonate",),
+        "apply workloads with the rights of the slice's members, and no others",
+        names=(WORKLOAD_ACCOUNT,),
+    ),
     Rule(_RBAC, "rolebindings", _OWNED, "a slice's members"),
     Rule(
         _RBAC,
@@ -59,10 +67,16 @@ RULES: tuple[Rule, ...] = (
         "",
         "configmaps",
         (*_READ, "create", "update"),
-        "what was created for each slice, with its stamp; which nodes our webhook closes",
+        "what was created for each slice and workload, with its stamp; which nodes our webhook closes",
         system=True,
     ),
-    Rule("", "configmaps", ("delete",), "remove the list of closed nodes once it is empty", system=True),
+    Rule(
+        "",
+        "configmaps",
+        ("delete",),
+        "remove the list of closed nodes once it is empty, and records of workloads that are over",
+        system=True,
+    ),
     # Checks: one Job per node and stage, its volume, and its output. Their pods are watched with all others.
     Rule(
         "batch",

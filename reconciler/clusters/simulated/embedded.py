@@ -17,7 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
-from reconciler.clusters.simulated import simulated_writes
+from reconciler.clusters.simulated import simulated_manifests, simulated_writes
 from reconciler.clusters.simulated.gpu_readings import as_data, readings_of
 from reconciler.clusters.simulated.growing_pools import fleet_at, scaled, sizes_of
 from reconciler.clusters.simulated.scripted_faults import Scripted, api_failure, dead_nodes
@@ -41,6 +41,7 @@ from reconciler.model.cluster_port import (
     Stage,
     Stamp,
 )
+from reconciler.model.workload_port import WorkloadTerms
 from schemas.documents.cluster import ClusterSpec
 from schemas.errors import Fault, UserError
 
@@ -124,6 +125,14 @@ class EmbeddedCluster:
     def scale(self, pool: str, count: int, leaving: tuple[str, ...], stamp: Stamp, now: datetime) -> Answer:
         """New nodes arrive after the pool's `scaleUp`; nodes are removed at once."""
         return self._call(now, True, lambda s: scaled(s, pool, count, leaving, stamp))
+
+    def run_workload(self, terms: WorkloadTerms, stamp: Stamp, now: datetime) -> Answer:
+        """Its pods are simulated; every kind is served, and the members may use all of them."""
+        return self._call(now, True, lambda s: simulated_manifests.run(s, terms, stamp))
+
+    def end_workload(self, key: str, stamp: Stamp, now: datetime) -> Answer:
+        """Its pods are gone at once."""
+        return self._call(now, True, lambda s: simulated_manifests.end(s, key, stamp))
 
     def announce(self, notes: tuple[Note, ...], now: datetime) -> None:
         """Kept in the state, where `notes` finds them."""
@@ -209,7 +218,8 @@ class EmbeddedCluster:
             return answer
 
     def _view(self, s: WriteTarget, now: datetime) -> ClusterView:
-        return replace(view_of(s.world, s.fleet, now), sizes=sizes_of(self._fleet, s.world))
+        placed = simulated_manifests.shown(s.world)
+        return replace(view_of(s.world, s.fleet, now), sizes=sizes_of(self._fleet, s.world), placed=placed)
 
     def _state_at(self, world: World, now: datetime) -> WriteTarget:
         return WriteTarget(world, fleet_at(self._fleet, world, now), now)

@@ -35,6 +35,7 @@ from reconciler.model.cluster_port import (
     Stamp,
     WorkloadView,
 )
+from reconciler.model.workload_port import WorkloadObject, WorkloadRun
 from schemas.documents.cluster import ClusterSpec
 from schemas.documents.pool import Pool
 
@@ -126,6 +127,7 @@ class Workload:
     node: str | None = None
     since: datetime = EPOCH  # when the phase began
     gpu_slots: tuple[int, ...] = ()  # indices of its GPUs while it runs
+    owner: str = ""  # slice/name/Kind/name of the object that it is a pod of; empty: a person started it
 
     @property
     def ends_at(self) -> datetime | None:
@@ -142,6 +144,18 @@ class Workload:
     def gpu_indices(self) -> tuple[int, ...]:
         """Its GPUs on that node; a state of an earlier release does not tell, then the first ones."""
         return self.gpu_slots or tuple(range(self.job.gpus))
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """The objects of one workload of a slice."""
+
+    slice: str
+    namespace: str
+    run: WorkloadRun
+    digest: str
+    objects: tuple[WorkloadObject, ...]
+    refused: Mapping[str, str] = field(default_factory=dict)  # why, by Kind/name
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +182,7 @@ class World:
     spent: tuple[CheckFails, ...] = ()  # one entry for each time that a limited one was applied
     sizes: Mapping[str, Sized] = field(default_factory=dict)  # of scaled elastic pools
     notes: tuple[Note, ...] = ()  # announced notes, oldest first, at most `NOTES_KEPT`
+    placed: Mapping[str, Placed] = field(default_factory=dict)  # workloads of slices, by slice/name
     past: tuple[Ran, ...] = ()  # GPU workloads that ended or lost their node, oldest end first
 
     def held(self, node: str) -> Held:

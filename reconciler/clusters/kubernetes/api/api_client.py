@@ -15,6 +15,7 @@ import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
@@ -118,8 +119,15 @@ class Api:
     def __init__(self, client: ApiClient, cluster: str, rate: Rate = DEFAULT_RATE) -> None:
         self._client, self._cluster, self._limiter = client, cluster, Limiter(rate)
         self.calls = 0
+        self._user = ""  # impersonated; empty: nobody
         self.heard: Heard | None = None
         """The server's clock in its last answer."""
+
+    def acting_as(self, namespace: str, account: str) -> Api:
+        """The same server, with the rights of that ServiceAccount only."""
+        other = copy(self)
+        other._user = f"system:serviceaccount:{namespace}:{account}"
+        return other
 
     def get(self, path: str, **params: object) -> Json:
         """One object or one listing."""
@@ -262,6 +270,8 @@ class Api:
             self._limiter.take()
             self.calls += 1
             headers = {"Accept": "application/json", "User-Agent": "egs-reconciler", "Content-Type": content}
+            if self._user:
+                headers["Impersonate-User"] = self._user
             # Requested again for each call: tokens from files and exec plugins expire.
             self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
             answer = self._client.call_api(
@@ -289,7 +299,7 @@ class Api:
         status = _object(response.data)
         message = str(status.get("message") or response.reason or "")[:500]
         text = f"cluster {self._cluster} refused {method} {path}: {message or response.status}"
-        if response.status == 403 and "is forbidden: User" in message:
+        if response.status == 403 and "is forbidden: User" in message and not self._user:
             text += "; grant the controller this verb (its chart and `egs install` list all verbs it needs)"
         if response.status == 401:
             text += "; its credentials are wrong or have expired: give the controller new ones"

@@ -1,8 +1,9 @@
 """A slice's objects in a cluster, and how existing ones differ from them.
 
 Pure. Each namespace gets the same objects. Permissions have two parts: one fixed ClusterRole says what
-members may do, one RoleBinding who they are; so a manifest can never grant more. Every member has a
-ServiceAccount of their own: deleting it ends all its tokens, whatever they are bound to.
+members may do, one RoleBinding who they are; so a manifest can never grant more. Workloads are applied as a
+ServiceAccount with the same rights. Every member has a ServiceAccount of their own: deleting it ends all its tokens,
+whatever they are bound to.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from reconciler.clusters.kubernetes.names import (
     MIG_RESOURCE_PREFIX,
     NAMESPACE_SLICE,
     OWNER,
+    WORKLOAD_ACCOUNT,
 )
 from reconciler.model.cluster_port import SliceTerms
 from schemas.export.crds import GROUP, PLURAL
@@ -70,6 +72,11 @@ _RIGHTS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("apps", ("deployments/scale", "statefulsets/scale"), ("get", "update", "patch")),
     ("apps", ("replicasets",), _READ),
     ("batch", ("jobs", "cronjobs"), _WRITE),
+    ("jobset.x-k8s.io", ("jobsets",), _WRITE),
+    ("kubeflow.org", ("pytorchjobs",), _WRITE),
+    ("leaderworkerset.x-k8s.io", ("leaderworkersets",), _WRITE),
+    ("ray.io", ("rayjobs",), _WRITE),
+    ("trainer.kubeflow.org", ("trainjobs",), _WRITE),
     ("policy", ("poddisruptionbudgets",), _WRITE),
     (GROUP, (PLURAL,), (*_READ, "create", "update", "patch", "delete")),
     ("events.k8s.io", ("events",), _READ),
@@ -127,6 +134,7 @@ def objects(terms: SliceTerms, project: str, namespace: str) -> tuple[Json, ...]
     found = [*_policies(terms.name, project), *_quota(terms.gpus)]
     for email in {account_name(email): email for email in members}.values():
         found += _member(email)
+    found.append(_made(ACCOUNT, WORKLOAD_ACCOUNT, automountServiceAccountToken=False))
     found.append(_members(members, namespace))
     return tuple(_placed(body, own, namespace) for body in found)
 
@@ -220,7 +228,7 @@ def _rule(resource: str, name: str, *verbs: str) -> Json:
 def _members(members: list[str], namespace: str) -> Json:
     accounts: list[Json] = [
         {"kind": "ServiceAccount", "name": name, "namespace": namespace}
-        for name in sorted({account_name(email) for email in members})
+        for name in sorted({WORKLOAD_ACCOUNT, *(account_name(email) for email in members)})
     ]
     role = {"apiGroup": RBAC, "kind": CLUSTER_ROLE.name, "name": MEMBER_ROLE}
     return _made(BINDING, MEMBERS, roleRef=role, subjects=[*map(_user, members), *accounts])

@@ -30,6 +30,7 @@ from reconciler.clusters.kubernetes.tenancy.slice_objects import (
     identity,
     objects,
 )
+from reconciler.clusters.kubernetes.workloads.workload_writer import Workloads
 from reconciler.model.cluster_port import Answer, Busy, Difference, Done, Refused, SliceTerms, Stamp
 
 LEAVING = timedelta(seconds=3)
@@ -52,7 +53,8 @@ class Slices:
         self._spaces = Spaces(api, project, wake)
         self._claims = Claims(api, namespace, project, wake)
         self._repairs = Repairs(api, project, wake)
-        own = (self._spaces.informer, self._claims.informer)
+        self.workloads = Workloads(api, namespace, project, self._claims, wake)
+        own = (self._spaces.informer, self._claims.informer, self.workloads.informer)
         self.informers: tuple[Informer[Any], ...] = (*own, *self._repairs.informers)
         self._synced = False
         self._found: Mapping[str, tuple[str, ...]] = {}

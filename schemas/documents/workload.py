@@ -1,0 +1,68 @@
+"""Workload: Kubernetes objects that run on the nodes of one request, in whichever cluster these come from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import Field, JsonValue
+
+from schemas.documents.base import Document, Model
+from schemas.reading.units import Name
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectKind:
+    """A kind of Kubernetes object that a workload may have."""
+
+    group: str
+    """Its API group; empty: the core group."""
+    plural: str
+    ends: bool = False
+    """It runs to an end of its own: once it has ended it is not applied again."""
+    first: bool = False
+    """Others refer to it, so it is applied before them."""
+
+
+OBJECT_KINDS: Mapping[str, ObjectKind] = {
+    "ConfigMap": ObjectKind("", "configmaps", first=True),
+    "PersistentVolumeClaim": ObjectKind("", "persistentvolumeclaims", first=True),
+    "Service": ObjectKind("", "services", first=True),
+    "Deployment": ObjectKind("apps", "deployments"),
+    "Job": ObjectKind("batch", "jobs", ends=True),
+    "JobSet": ObjectKind("jobset.x-k8s.io", "jobsets", ends=True),
+    "LeaderWorkerSet": ObjectKind("leaderworkerset.x-k8s.io", "leaderworkersets"),
+    "PyTorchJob": ObjectKind("kubeflow.org", "pytorchjobs", ends=True),
+    "RayJob": ObjectKind("ray.io", "rayjobs", ends=True),
+    "TrainJob": ObjectKind("trainer.kubeflow.org", "trainjobs", ends=True),
+}
+"""Everything else is refused; the cluster judges by the members' rights besides."""
+
+Manifest = dict[str, JsonValue]
+
+
+class WorkloadSpec(Model):
+    """What runs, and on whose nodes."""
+
+    slice: Name = Field(description="The slice; equals the folder.")
+    gpr: Name = Field(
+        description="The request of this slice on whose nodes it runs. The workload waits until it is Provisioned."
+    )
+    namespace: Name | None = Field(
+        None, description="One of the slice's namespaces; absent: the first one of slice.yaml."
+    )
+    manifests: tuple[Manifest, ...] = Field(
+        min_length=1,
+        max_length=50,
+        description=f"Kubernetes objects: {', '.join(sorted(OBJECT_KINDS))}. Each needs apiVersion, kind and "
+        "metadata.name. ConfigMaps, PersistentVolumeClaims and Services are applied first, then the others in this "
+        "order.",
+    )
+
+
+class Workload(Document):
+    """`slices/<slice>/workloads/<name>.yaml`; applied when its request starts, removed when the lease ends."""
+
+    kind: Literal["Workload"] = Field("Workload", description="Kind of document.")
+    spec: WorkloadSpec = Field(description="What runs, and on whose nodes.")
