@@ -65,6 +65,9 @@ class Rig(Protocol):
     def submit(self, namespace: str, name: str, gpus: int, now: datetime) -> None:
         """A person starts a workload that never ends by itself."""
 
+    def withdraw(self, namespace: str, name: str, now: datetime) -> None:
+        """A person deletes a Job."""
+
     def cordon(self, node: str, at: datetime) -> None:
         """A person takes the node out."""
 
@@ -96,6 +99,9 @@ class EmbeddedRig:
 
     def submit(self, namespace: str, name: str, gpus: int, now: datetime) -> None:
         self._cluster.submit(Job(name, namespace, gpus), now)
+
+    def withdraw(self, namespace: str, name: str, now: datetime) -> None:
+        self._cluster.withdraw(namespace, f"{name}-0", now)
 
     def cordon(self, node: str, at: datetime) -> None:
         self._cluster.inject(NodeCordoned(node=node, at=at))
@@ -150,6 +156,9 @@ class KubernetesRig:
         where = placed(found["metadata"]["labels"][NAMESPACE_SLICE]) if gpus else {}
         body = stateful(name, namespace, gpus, **where)
         self._plane.api.create(f"/apis/apps/v1/namespaces/{namespace}/statefulsets", body)
+
+    def withdraw(self, namespace: str, name: str, now: datetime) -> None:
+        self._plane.api.delete(f"/apis/batch/v1/namespaces/{namespace}/jobs/{name}")
 
     def cordon(self, node: str, at: datetime) -> None:
         self._plane.api.merge(f"/api/v1/nodes/{node}", {"spec": {"unschedulable": True}})

@@ -63,13 +63,16 @@ class Rejected(Fault):
         self.status, self.kind, self.retry_after_s, self.body = status, kind, retry_after_s, body or {}
 
 
+_OF_ONE_OBJECT = ("failed calling webhook", "failed to create typed patch object")
+
+
 def refused(no: Rejected) -> Refused:
     """A refusal concerning one object is an answer, so that other objects do not wait for it.
 
     Raises `no` itself if the whole server has a problem, or rejects our credentials.
     """
-    # A foreign webhook, which concerns some objects only.
-    of_one = no.status < 500 or "failed calling webhook" in str(no)
+    # A foreign webhook concerns some objects only; an older server answers 500 to an apply with a wrong type.
+    of_one = no.status < 500 or any(sign in str(no) for sign in _OF_ONE_OBJECT)
     if not of_one or no.status in {401, 429}:
         raise no
     return Refused(no.reason, str(no))

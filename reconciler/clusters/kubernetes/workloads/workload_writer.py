@@ -294,9 +294,18 @@ def _refusal(blank: AppliedObject, terms: WorkloadTerms, no: Rejected) -> Applie
             "KindNotServed",
             f"the cluster does not serve {blank.kind} ({blank.api}); its admin installs it",
         )
-    elif no.status == 422 and "immutable" in text:
+    elif no.status == 422 and (fields := _immutable(no.body)):
         reason = "ObjectImmutable"
-        said = f"{blank.id} cannot be changed while it exists; give it another name in the document: {text}"
+        said = (
+            f"{fields} of {blank.id} cannot be changed while it exists; give it another name in the document"
+        )
     else:
         reason, said = answer.reason, text
     return replace(blank, reason=reason, message=said[:_TEXT])
+
+
+def _immutable(status: Json) -> str:
+    """The fields that the server refuses to change; empty: it refused for another cause."""
+    causes = (status.get("details") or {}).get("causes") or ()
+    fields = {str(c.get("field")) for c in causes if "immutable" in str(c.get("message"))}
+    return ", ".join(sorted(fields))

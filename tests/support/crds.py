@@ -1,0 +1,80 @@
+"""Definitions of other projects' custom resources, as published: from the Go module proxy, by exact version.
+
+`go mod download` fetches a module once and keeps it in Go's cache. Without Go or without a way to the proxy the tests
+that need one are skipped, and say so. Descriptions and conversions by webhook are left out: no webhook runs here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from reconciler.clusters.kubernetes.api.api_client import Api, Json
+from tests.support.kube import eventually
+
+PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+FETCH_S = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A Go module, and where its definitions are inside it."""
+
+    module: str
+    version: str
+    folder: str
+
+
+JOBSET = Published("sigs.k8s.io/jobset", "v0.12.0", "config/components/crd/bases")
+
+
+def install_crds(api: Api, published: Published) -> None:
+    """Returns once the API server serves every one of them."""
+    for definition in definitions(published):
+        api.create(PATH, definition)
+        spec = definition["spec"]
+        version = next(v["name"] for v in spec["versions"] if v["served"])
+        place = f"/apis/{spec['group']}/{version}/{spec['names']['plural']}"
+        eventually(lambda place=place: api.find(place), f"{place} served")
+
+
+@cache
+def definitions(published: Published) -> tuple[Json, ...]:
+    """All definitions of the module; skips the test where they cannot be had."""
+    folder = _fetched(published) / published.folder
+    found = [yaml.load(file.read_text(), yaml.CSafeLoader) for file in sorted(folder.glob("*.yaml"))]
+    assert found, f"{published.module} {published.version} has no definition in {published.folder}"
+    for definition in found:
+        definition["spec"].pop("conversion", None)
+    return tuple(_without_descriptions(definition) for definition in found)
+
+
+def _fetched(published: Published) -> Path:
+    go = shutil.which("go") or shutil.which("/usr/local/go/bin/go")
+    if go is None:
+        pytest.skip(f"needs the definitions of {published.module}: install Go")
+    words = [go, "mod", "download", "-json", f"{published.module}@{published.version}"]
+    environment = {**os.environ, "GOFLAGS": "-mod=mod"}
+    done = subprocess.run(
+        words, capture_output=True, text=True, timeout=FETCH_S, check=False, env=environment, cwd="/"
+    )
+    if done.returncode:
+        pytest.skip(f"needs the definitions of {published.module}: the Go module proxy does not answer")
+    return Path(str(json.loads(done.stdout)["Dir"]))
+
+
+def _without_descriptions(part: Any) -> Any:
+    """A text named `description` says something; a map of that name is a field of the resource."""
+    if isinstance(part, dict):
+        kept = {k: v for k, v in part.items() if k != "description" or not isinstance(v, str)}
+        return {key: _without_descriptions(value) for key, value in kept.items()}
+    return [_without_descriptions(each) for each in part] if isinstance(part, list) else part
