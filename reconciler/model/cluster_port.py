@@ -209,8 +209,6 @@ class ClusterView:
     slices: Mapping[str, tuple[str, ...]]  # slice -> its existing namespaces
     workloads: tuple[WorkloadView, ...] = ()
     unmanaged: tuple[UnmanagedNode, ...] = ()
-    placed: Mapping[str, PlacedWorkload] = field(default_factory=dict)
-    """Workloads that we applied, by slice/name."""
     served: frozenset[tuple[str, datetime]] = frozenset()
     """Leases, by uid and start, that have had all their nodes: reported by another process that does the work."""
     sizes: Mapping[str, int] = field(default_factory=dict)
@@ -219,6 +217,8 @@ class ClusterView:
     """The server's clock in its answer; None: it has none of its own. Not part of the observed state."""
     fence: Stamp | None = None
     """The newest known stamp on anything but nodes (slices, pools' targets, a report)."""
+    placed: Mapping[str, PlacedWorkload] = field(default_factory=dict)
+    """Workloads that we applied, by slice/name."""
 
     @property
     def newest(self) -> Stamp | None:

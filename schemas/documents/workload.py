@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, WithJsonSchema
 
 from schemas.documents.base import Document, Model
 from schemas.reading.units import Name
@@ -40,6 +40,20 @@ OBJECT_KINDS: Mapping[str, ObjectKind] = {
 """Everything else is refused; the cluster judges by the members' rights besides."""
 
 Manifest = dict[str, JsonValue]
+_SHOWN = {
+    "type": "object",
+    "required": ["apiVersion", "kind", "metadata"],
+    "properties": {
+        "apiVersion": {"type": "string", "title": "apiVersion", "description": "Its API group and version."},
+        "kind": {"enum": sorted(OBJECT_KINDS), "title": "kind", "description": "Its kind."},
+        "metadata": {
+            "type": "object",
+            "title": "metadata",
+            "description": "Its name, labels and annotations.",
+        },
+    },
+}
+"""For editors; `schemas.rules.workload_rules` judges."""
 
 
 class WorkloadSpec(Model):
@@ -52,7 +66,7 @@ class WorkloadSpec(Model):
     namespace: Name | None = Field(
         None, description="One of the slice's namespaces; absent: the first one of slice.yaml."
     )
-    manifests: tuple[Manifest, ...] = Field(
+    manifests: tuple[Annotated[Manifest, WithJsonSchema(_SHOWN)], ...] = Field(
         min_length=1,
         max_length=50,
         description=f"Kubernetes objects: {', '.join(sorted(OBJECT_KINDS))}. Each needs apiVersion, kind and "
@@ -65,4 +79,4 @@ class Workload(Document):
     """`slices/<slice>/workloads/<name>.yaml`; applied when its request starts, removed when the lease ends."""
 
     kind: Literal["Workload"] = Field("Workload", description="Kind of document.")
-    spec: WorkloadSpec = Field(description="What runs, and on whose nodes.")
+    spec: WorkloadSpec = Field(description="Its objects, and the request on whose nodes they run.")

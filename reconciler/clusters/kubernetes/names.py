@@ -50,8 +50,11 @@ ADOPT = PREFIX + "adopt"
 """Annotation with which a cluster's admin offers a namespace to a project."""
 MEMBER_ACCOUNT = "egs-member-"
 """Prefix of members' ServiceAccounts, and so of their token Secrets before Kubernetes 1.24."""
-WORKLOAD_ACCOUNT = "egs-workloads"
-"""ServiceAccount in each namespace of a slice, with the members' rights: workloads are applied as it."""
+WORKLOAD_ACCOUNT = MEMBER_ACCOUNT + "workloads"
+"""ServiceAccount in each namespace of a slice, with the members' rights: workloads are applied as it.
+
+Its name has the members' prefix, so that admission refuses pods that run as it.
+"""
 MEMBER_KEY = "kubeconfig-"
 """Prefix of the Secrets that members' kubeconfigs are bound to."""
 WORKLOAD = PREFIX + "workload"
