@@ -7,16 +7,21 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+import yaml
 
-from reconciler.clusters.kubernetes.api.api_client import Api
+from reconciler.clusters.kubernetes.api.api_client import Api, Rejected
+from reconciler.clusters.kubernetes.api.connection import from_text
 from reconciler.clusters.kubernetes.driver import KubernetesCluster
+from reconciler.clusters.kubernetes.rbac import RULES
 from reconciler.model.cluster_port import Done, Refused, SliceTerms
 from reconciler.model.workload_port import PlacedWorkload, WorkloadTerms
 from schemas.status.workload_status import ObjectState
 from tests.contract.test_workload_contract import KEY, Hours, job, settings, terms
+from tests.reconciler.clusters.kubernetes.test_slices_rights import CONTROLLER, GROUP, RBAC, granted
 from tests.reconciler.clusters.rig import FIRST, KUBERNETES_SPEC
 from tests.support.crds import JOBSET, install_crds
 from tests.support.kube import Plane, eventually
+from tests.support.requests import namespace
 
 SPACE = "/api/v1/namespaces/vision-train"
 MINUTE = timedelta(minutes=1)
@@ -157,6 +162,53 @@ def test_a_namespace_that_left_its_slice_keeps_users_objects(bench: Bench) -> No
         lambda: bench.driver.end_workload(KEY, FIRST, bench.clock.later()) == Done(), "the end of its record"
     )
     assert KEY not in bench.driver.observe(bench.clock.later()).placed
+
+
+def with_token(plane: Plane, namespace: str, name: str) -> Api:
+    """The API with the credentials of a ServiceAccount, and nothing else."""
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}}
+    place = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+    plane.api.create(place, account)
+    head = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"}
+    asked = {**head, "metadata": {}, "spec": {"expirationSeconds": 3600}}
+    token = plane.api.create(f"{place}/{name}/token", asked)["status"]["token"]
+    config = yaml.safe_load(plane.kubeconfig.read_text())
+    config["users"] = [{**user, "user": {"token": token}} for user in config["users"]]
+    return from_text("east", yaml.safe_dump(config))
+
+
+def test_the_controller_s_own_rights_are_enough_and_do_not_reach_the_objects(new_kube: Plane) -> None:
+    """B10: with exactly the listed rights it applies workloads, by impersonation of these accounts and no others."""
+    plane = new_kube
+    namespace(plane, "egs-system", None)
+    granted(plane, list(RULES))
+    subject = {"kind": "ServiceAccount", "name": "controller", "namespace": "egs-system"}
+    for kind, place in (("ClusterRole", RBAC), ("Role", f"{RBAC}/namespaces/egs-system")):
+        ref = {"apiGroup": GROUP, "kind": kind, "name": CONTROLLER}
+        binding = {"apiVersion": f"{GROUP}/v1", "kind": f"{kind}Binding", "metadata": {"name": "with-token"}}
+        plane.api.create(
+            f"{place}/{kind.lower()}bindings", {**binding, "roleRef": ref, "subjects": [subject]}
+        )
+    own = with_token(plane, "egs-system", "controller")
+    eventually(lambda: allowed(own, "/api/v1/namespaces"), "its rights")
+    bench = Bench(plane.api, own)
+    try:
+        assert bench.run(terms(job(gpus=0), settings())) == Done()
+        assert bench.placed().objects[0].state is ObjectState.READY
+        assert not allowed(own, f"{SPACE}/configmaps")
+        assert not allowed(own.acting_as("kube-system", "default"), "/api/v1/namespaces")
+    finally:
+        bench.driver.close()
+
+
+def allowed(api: Api, path: str) -> bool:
+    try:
+        api.get(path)
+    except Rejected as no:
+        if no.status != 403:
+            raise
+        return False
+    return True
 
 
 def test_a_deployment_runs_on_the_new_server_too(new_bench: Bench) -> None:
