@@ -262,7 +262,7 @@ def test_a_member_who_leaves_loses_everything_that_was_theirs(kube, slices):
     assert len(accounts) == 1
     subjects = have["rolebindings/egs-members"]["subjects"]
     assert [s["name"] for s in subjects if s["kind"] == "User"] == [BO]
-    assert len(subjects) == 2
+    assert len(subjects) == 3, "bo, their account, and that of workloads"
     assert slices.differences((terms(members=(BO,)),), NOW) == ()
 
 
