@@ -246,7 +246,7 @@ def callback(
         if refusal.status is HTTPStatus.UNAUTHORIZED:
             logins.failures.take(where, now)
         raise
-    answer = RedirectResponse(next_, HTTPStatus.SEE_OTHER)
+    answer = RedirectResponse(prefix_of(request) + next_, HTTPStatus.SEE_OTHER)
     set_session(answer, logins, session_by_login(view, shown, now, logins.session_life))
     set_login(answer, logins, "")
     return answer

@@ -96,9 +96,12 @@ async def tried(visit: Visit, act: Act) -> Tried:
     keeping = _Keeping(view, store)
     await act(replace(visit, parts=replace(visit.parts, writer=keeping)), Naming())
     effect = await visit.parts.costly.answer(what_if, view, store, visit.caller, keeping.changes, visit.now)
-    return Tried(
-        tuple(_file(view, store, path, data) for path, data in sorted(keeping.changes.items())), effect
-    )
+    # Git is read beside the event loop, which other callers wait for.
+    return Tried(await asyncio.to_thread(_files, view, store, keeping.changes), effect)
+
+
+def _files(view: View, store: Store, changes: Changes) -> tuple[FileChange, ...]:
+    return tuple(_file(view, store, path, data) for path, data in sorted(changes.items()))
 
 
 def _file(view: View, store: Store, path: str, data: bytes | None) -> FileChange:

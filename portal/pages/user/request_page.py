@@ -101,7 +101,7 @@ async def page_of(
         grace=view.wanted.project.max_extension,
         room=await _room(visit, found),
         admins=[person.email for person in view.wanted.project.admins],
-        ways=_ways(visit, found, row.gpr_id),
+        ways=await asyncio.to_thread(_ways, visit, found, row.gpr_id),
         error=error,
         differences=_differences(shown, typed) if typed else [],
     )
