@@ -9,7 +9,7 @@ A held change (`reconciler.trust.gate`) is not even read: the last authorised co
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
@@ -55,6 +55,8 @@ QUEUES_ANYWAY = frozenset({"FitsNowhere", "UnknownShape"})
 """Errors that a change of the fleet can fix: the request queues without an estimate and says what would fit."""
 
 NOTHING: Mapping[str, Provenance] = {}
+_READ_AT_ONCE = 500
+"""Files whose lines are located together: each may have a mebibyte."""
 _OF_THE_STORE = frozenset({"_store", "_cache", "_ahead"})
 
 Kind = TypeVar("Kind", bound=Document)
@@ -300,9 +302,16 @@ class Desired:
             return bytes(MAX_BYTES + 1)
         return self._store.read([entry.oid])[entry.oid]
 
-    def _positions(self, path: str) -> Positions | None:
-        oid = self._oid(path)
-        return None if oid is None else locate(self._store.read([oid])[oid])
+    def _positions(self, paths: Sequence[str]) -> dict[str, Positions]:
+        """Lines and columns in these files, read together: a limit may concern thousands of them."""
+        found: dict[str, Positions] = {}
+        for first in range(0, len(paths), _READ_AT_ONCE):
+            oids = {
+                path: oid for path in paths[first:][:_READ_AT_ONCE] if (oid := self._oid(path)) is not None
+            }
+            data = self._store.read(set(oids.values()))
+            found |= {path: locate(data[oid]) for path, oid in oids.items()}
+        return found
 
     def _oid(self, path: str) -> str | None:
         entry = self._entries.get(path)

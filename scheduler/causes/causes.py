@@ -25,7 +25,7 @@ HasTime = Callable[[], bool]
 Starts = Callable[[str], int | None]
 """The start of a request by its key; None: it has none."""
 _TRIED_WHOLE = 2
-"""Number of changes up to which single ones and pairs cover all sets."""
+"""Number of changes of which only both together remain when neither suffices alone."""
 _MOST_IN_PAIRS = 12
 """Most changes among which pairs are tried; of more, those that are not needed are left out one by one."""
 _MOST_IN_ALL = 7
@@ -104,36 +104,32 @@ def explained(
 
 
 class _Suspects:
-    """The changes in order of likelihood for a request. Indexed once: a slip costs only the changes looked at."""
+    """The changes in order of likelihood for a request. Indexed once: a slip costs only the changes looked at.
+
+    Changes are told by their numbers, because comparing them would cost more than looking at them.
+    """
 
     def __init__(self, changes: Sequence[Change], displaced: Iterable[Displaced]) -> None:
         self._displaced = displaced
-        self._rest = tuple(sorted(changes, key=lambda change: change.kind is ChangeKind.CLOCK))
-        self._of: dict[str, list[Change]] = {}
-        for change in changes:
+        self.changes = tuple(sorted(changes, key=lambda change: change.kind is ChangeKind.CLOCK))
+        self._of: dict[str, list[int]] = {}
+        for number, change in enumerate(self.changes):
             if change.kind is not ChangeKind.CLOCK:
-                self._of.setdefault(change.key, []).append(change)
+                self._of.setdefault(change.key, []).append(number)
         self._takers: dict[str, tuple[str, ...]] = {}
-        self.count = len(self._rest)
+        self.count = len(self.changes)
 
     @cached_property
     def _taken_by(self) -> Mapping[str, str]:
         """Who took the nodes of each displaced request."""
         return {one.key: one.by for one in self._displaced}
 
-    @property
-    def all(self) -> tuple[Change, ...]:
-        """In no request's order."""
-        return self._rest
-
-    def of(self, key: str) -> Iterator[Change]:
+    def of(self, key: str) -> Sequence[int]:
         """Its own changes, then those that took its nodes one after the other, first to last, then the clock."""
-        near = (key, *self._who_took(key))
-        for link in near:
-            yield from self._of.get(link, ())
-        for change in self._rest:
-            if change.kind is ChangeKind.CLOCK or change.key not in near:
-                yield change
+        near = [number for link in (key, *self._who_took(key)) for number in self._of.get(link, ())]
+        if not near:
+            return range(self.count)
+        return [*near, *(number for number in range(self.count) if number not in near)]
 
     def _who_took(self, key: str) -> tuple[str, ...]:
         """The changed requests that took its nodes one after the other, first to last; walked once for all slips."""
@@ -153,53 +149,70 @@ class _Trial:
 
     def __init__(self, without: Callable[[Sequence[Change]], Starts], budget: int, has_time: HasTime) -> None:
         self.without, self.left, self.has_time = without, budget, has_time
-        self.plans: dict[frozenset[Change], Starts] = {}
+        self._single: dict[int, Starts] = {}
+        self._several: dict[frozenset[int], Starts] = {}
         self._all: Starts | None = None
 
     def causes(self, key: str, was: int, suspects: _Suspects) -> tuple[tuple[Change, ...], bool]:
         """The smallest sufficient set found, and whether it is proven."""
+        changes = suspects.changes
         if suspects.count == 1:  # without changes every promise holds: nothing to try
-            return suspects.all, True
+            return changes, True
+        order = suspects.of(key)
         try:
-            for tried in _small_sets(suspects, key):
-                if self._holds_without(tried, key, was):
-                    return tried, True
-            if self._holds_without_any(suspects, key, was):
-                return self._minimised(tuple(suspects.of(key)), key, was), True
+            found = self._smallest(order, changes, key, was)
         except _BudgetSpent:
-            pass
-        return tuple(islice(suspects.of(key), 1)), False
+            return tuple(changes[number] for number in islice(order, 1)), False
+        if found is None:
+            return tuple(changes[number] for number in islice(order, 1)), False
+        return tuple(changes[number] for number in found), True
 
-    def _minimised(self, suspects: tuple[Change, ...], key: str, was: int) -> tuple[Change, ...]:
+    def _smallest(
+        self, order: Sequence[int], changes: Sequence[Change], key: str, was: int
+    ) -> Sequence[int] | None:
+        """A smallest set without which it starts in time; None: none was found."""
+        for number in order:
+            starts = self._single.get(number)
+            if starts is None:
+                starts = self._single[number] = self._planned_without((number,), changes)
+            start = starts(key)
+            if start is not None and start <= was:
+                return (number,)
+        if len(order) == _TRIED_WHOLE:  # again: without changes every promise holds
+            return order
+        for tried in _larger_sets(order):
+            if self._holds_without(tried, changes, key, was):
+                return tried
+        if self._all is None:  # one plan for all slips
+            self._all = self._planned_without(order, changes)
+        return self._minimised(order, changes, key, was) if _holds(self._all, key, was) else None
+
+    def _minimised(
+        self, suspects: Sequence[int], changes: Sequence[Change], key: str, was: int
+    ) -> Sequence[int]:
         """All of them, without each that makes no difference: every remaining one is needed."""
         kept, before = list(suspects), 0
         while before != len(kept):  # one that was needed may not be, once another is left out
             before = len(kept)
             for change in reversed(kept.copy()):
                 without = [other for other in kept if other != change]
-                if without and self._holds_without(tuple(without), key, was):
+                if without and self._holds_without(without, changes, key, was):
                     kept = without
-        return tuple(kept)
+        return kept
 
-    def _holds_without(self, undone: tuple[Change, ...], key: str, was: int) -> bool:
+    def _holds_without(self, undone: Sequence[int], changes: Sequence[Change], key: str, was: int) -> bool:
         chosen = frozenset(undone)
-        if chosen not in self.plans:
-            self.plans[chosen] = self._planned_without(undone)
-        return _holds(self.plans[chosen], key, was)
+        if len(chosen) == 1 and undone[0] in self._single:
+            return _holds(self._single[undone[0]], key, was)
+        if chosen not in self._several:
+            self._several[chosen] = self._planned_without(undone, changes)
+        return _holds(self._several[chosen], key, was)
 
-    def _holds_without_any(self, suspects: _Suspects, key: str, was: int) -> bool:
-        """With all changes undone: one plan for all slips. For one or two changes this was tried already."""
-        if suspects.count <= _TRIED_WHOLE:
-            return False
-        if self._all is None:
-            self._all = self._planned_without(tuple(suspects.of(key)))
-        return _holds(self._all, key, was)
-
-    def _planned_without(self, undone: tuple[Change, ...]) -> Starts:
+    def _planned_without(self, undone: Sequence[int], changes: Sequence[Change]) -> Starts:
         if self.left <= 0 or not self.has_time():
             raise _BudgetSpent
         self.left -= 1
-        return self.without(undone)
+        return self.without([changes[number] for number in undone])
 
 
 class _BudgetSpent(Exception):  # noqa: N818 - a signal within this module, not an error
@@ -211,9 +224,9 @@ def _holds(starts: Starts, key: str, was: int) -> bool:
     return start is not None and start <= was
 
 
-def _small_sets(suspects: _Suspects, key: str) -> Iterator[tuple[Change, ...]]:
-    yield from ((change,) for change in suspects.of(key))
-    if suspects.count <= _MOST_IN_PAIRS:
-        yield from combinations(suspects.of(key), 2)
-    for size in range(3, suspects.count) if suspects.count <= _MOST_IN_ALL else ():
-        yield from combinations(suspects.of(key), size)
+def _larger_sets(order: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Sets of two and more, smaller ones first, of so many changes as can be tried."""
+    if len(order) <= _MOST_IN_PAIRS:
+        yield from combinations(order, 2)
+    for size in range(3, len(order)) if len(order) <= _MOST_IN_ALL else ():
+        yield from combinations(order, size)

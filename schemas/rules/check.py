@@ -6,7 +6,7 @@ Pure: files come in as bytes, problems go out as values or text.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
@@ -68,7 +68,10 @@ def check_files(
     def positions(path: str) -> Positions | None:
         return locate(contents[path]) if path in repository.documents else None
 
-    found = list(repository.problems(positions))
+    def positions_in(paths: Sequence[str]) -> dict[str, Positions]:
+        return {path: found for path in paths if (found := positions(path)) is not None}
+
+    found = list(repository.problems(positions_in))
     if base is not None:
         edits = forbidden_edits(base, repository, phases or {})
         found += [edit.problem(positions(edit.file)) for edit in edits]

@@ -8,7 +8,7 @@ documents that refer to it are not blamed for its absence.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from types import MappingProxyType
 from typing import Any
@@ -33,6 +33,8 @@ from schemas.rules.view import PROJECT, Key, View, approvals_key, facts_of, keys
 
 Outcome = Reading | None
 """The result of reading one file; None: it was deleted."""
+PositionsIn = Callable[[Sequence[str]], Mapping[str, Positions]]
+"""Lines and columns in files, by path; files that cannot be read are left out."""
 
 
 class Repository:
@@ -240,14 +242,12 @@ class Repository:
             found.append(Finding(PROJECT, "ProjectMissing", "there is no project.yaml"))
         return tuple(sorted(found, key=lambda finding: (finding.file, finding.rule, finding.message)))
 
-    def problems(self, positions: Callable[[str], Positions | None] = lambda _: None) -> tuple[Problem, ...]:
-        """All errors, warnings and notices, sorted by file and place; `positions` gives those of one file."""
-        by_file: dict[str, Positions | None] = {}
+    def problems(self, positions: PositionsIn = lambda _: {}) -> tuple[Problem, ...]:
+        """All errors, warnings and notices, sorted by file and place."""
         found = [problem for problems in self._refused.values() for problem in problems]
-        for finding in self.findings():
-            if finding.file not in by_file:
-                by_file[finding.file] = positions(finding.file)
-            found.append(finding.problem(by_file[finding.file]))
+        findings = self.findings()
+        places = positions(list(dict.fromkeys(finding.file for finding in findings)))
+        found += [finding.problem(places.get(finding.file)) for finding in findings]
         return tuple(sorted(found))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -258,6 +258,24 @@ def test_a_single_change_needs_no_trial() -> None:
     before, after = world(HELD, pools=[TWO]), world(HELD, request("b", priority=300), pools=[TWO])
     found = slips(before, after, changes_between(before, after), plan(after), budget=0)
     assert [([change.key for change in slip.causes], slip.proven) for slip in found] == [(["b/r"], True)]
+
+
+def test_of_two_changes_both_together_need_no_trial() -> None:
+    """Without changes every promise holds, so that two plans prove what two changes did."""
+    before, _ = commit(world(request("a", 2), pools=[pool(2)]))
+    filed = [request(name, 1, priority=300) for name in ("b", "c")]
+    after = replace(before, requests={**before.requests, **{one.key: one for one in filed}})
+    tried: list[Sequence[Change]] = []
+
+    def without(undone: Sequence[Change]) -> Starts:
+        tried.append(undone)
+        return plan(undo(before, after, undone)).starts().get
+
+    found = explained([("a/r", 0, 10)], changes_between(before, after), (), without)
+    assert [({change.by for change in slip.causes}, slip.proven) for slip in found] == [
+        ({"b/r", "c/r"}, True)
+    ]
+    assert [len(undone) for undone in tried] == [1, 1]
 
 
 def test_undoing_a_flood_makes_one_world(monkeypatch: pytest.MonkeyPatch) -> None:
