@@ -21,7 +21,7 @@ class ScaleTarget(Model):
 
     api_version: str = Field(
         pattern=r"^[A-Za-z0-9./-]{1,200}$",
-        examples=["cluster.x-k8s.io/v1beta1"],
+        examples=["cluster.x-k8s.io/v1beta2"],
         description="Group and version.",
     )
     resource: str = Field(

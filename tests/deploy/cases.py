@@ -10,7 +10,7 @@ BELIEVING = {"trust": {"level": "none"}}
 REPO = {"repositories": ["git@forge.example.com:team/fleet.git"], **BELIEVING}
 PULL = {**REPO, "role": "cluster", "cluster": "east"}
 TARGET = {
-    "apiVersion": "cluster.x-k8s.io/v1beta1",
+    "apiVersion": "cluster.x-k8s.io/v1beta2",
     "resource": "machinedeployments",
     "namespace": "default",
     "name": "h100",

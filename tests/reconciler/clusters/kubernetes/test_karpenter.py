@@ -1,4 +1,4 @@
-"""A pool that Karpenter makes never shrinks under a lease (F13). On the newer real API server."""
+"""A pool that Karpenter makes, whose real definition is served, never shrinks under a lease (F13)."""
 
 from __future__ import annotations
 
@@ -13,35 +13,23 @@ from schemas.documents.cluster import Admission, ClusterSpec
 from tests.reconciler.clusters.kubernetes.living import MINUTE
 from tests.reconciler.clusters.kubernetes.tenants import pod
 from tests.reconciler.clusters.rig import FIRST, NOW, placed
+from tests.support.crds import KARPENTER, install_crds
 from tests.support.kube import Plane, eventually, gpu_node
 
-CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 POOLS = "/apis/karpenter.sh/v1/nodepools"
 VISION = LeaseRef("gpr-00000001-aaaa", "vision/train", "vision", NOW + 60 * MINUTE)
 NODEPOOL: dict[str, Any] = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "nodepools.karpenter.sh"},
+    "apiVersion": "karpenter.sh/v1",
+    "kind": "NodePool",
+    "metadata": {"name": "h100"},
     "spec": {
-        "group": "karpenter.sh",
-        "scope": "Cluster",
-        "names": {"kind": "NodePool", "plural": "nodepools", "singular": "nodepool"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-                },
-                "subresources": {
-                    "scale": {
-                        "specReplicasPath": ".spec.replicas",
-                        "statusReplicasPath": ".status.replicas",
-                    }
-                },
+        "replicas": 2,
+        "template": {
+            "spec": {
+                "nodeClassRef": {"group": "example.com", "kind": "ExampleNodeClass", "name": "h100"},
+                "requirements": [{"key": "kubernetes.io/arch", "operator": "Exists"}],
             }
-        ],
+        },
     },
 }
 
@@ -58,10 +46,8 @@ def spec() -> ClusterSpec:
 def driver(new_kube: Plane) -> Iterator[KubernetesCluster]:
     """Of a NodePool of two, one of whose nodes is leased to a slice."""
     api = new_kube.api
-    api.create(CRDS, NODEPOOL)
-    eventually(lambda: api.find(POOLS), "node pools are served")
-    head = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool"}
-    api.create(POOLS, {**head, "metadata": {"name": "h100"}, "spec": {"replicas": 2}})
+    install_crds(api, KARPENTER, "nodepools")
+    api.create(POOLS, NODEPOOL)
     for name in ("a", "b"):
         api.create("/api/v1/nodes", gpu_node(name, 8, pool="h100"))
     found = KubernetesCluster("east", spec(), new_kube.connect())

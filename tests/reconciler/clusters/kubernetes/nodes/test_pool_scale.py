@@ -1,25 +1,24 @@
-"""An elastic pool made by Cluster API: its Machines that leave are marked before the set shrinks (F13)."""
+"""An elastic pool made by Cluster API, with its real definitions: Machines that leave are marked first (F13)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from reconciler.clusters.kubernetes.api.api_client import Json
 from reconciler.clusters.kubernetes.driver import KubernetesCluster
 from reconciler.clusters.kubernetes.nodes.pool_scale import DELETE, MACHINE, NAMESPACE, Scaling, path_of
 from reconciler.model.cluster_port import Done, Refused, Stamp
 from schemas.documents.cluster import Admission, ClusterSpec
 from schemas.documents.elastic import ScaleTarget
 from tests.reconciler.clusters.rig import FIRST, NOW
-from tests.support.kube import Plane, eventually, gpu_node
+from tests.support.crds import CLUSTER_API, install_crds
+from tests.support.kube import Plane, gpu_node
 
 GROUP = "cluster.x-k8s.io"
-HERE = f"/apis/{GROUP}/v1beta1/namespaces/default"
+HERE = f"/apis/{GROUP}/v1beta2/namespaces/default"
 TARGET = {
-    "apiVersion": f"{GROUP}/v1beta1",
+    "apiVersion": f"{GROUP}/v1beta2",
     "resource": "machinedeployments",
     "namespace": "default",
     "name": "h100",
@@ -33,47 +32,32 @@ def spec(**target: str) -> ClusterSpec:
     return ClusterSpec.model_validate({"driver": "kubernetes", "pools": [pool]}, strict=False)
 
 
-def crd(kind: str, **subresources: object) -> Json:
-    plural = kind.lower() + "s"
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": "v1beta1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": f"{plural}.{GROUP}",
-            "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"},
-        },
-        "spec": {
-            "group": GROUP,
-            "scope": "Namespaced",
-            "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
-            "versions": [{**version, "subresources": subresources} if subresources else version],
-        },
-    }
+REFERENCE = {"apiGroup": "infrastructure.example.com", "kind": "ExampleMachine", "name": "h100"}
+MACHINE_SPEC = {"clusterName": "east", "bootstrap": {"dataSecretName": "x"}, "infrastructureRef": REFERENCE}
 
 
 @pytest.fixture
-def made(new_kube: Plane) -> Iterator[Plane]:
+def made(new_kube: Plane) -> Plane:
     """A MachineDeployment of three, their Machines and nodes."""
-    api, crds = new_kube.api, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    scale = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
-    kinds = {"Machine": crd("Machine"), "MachineDeployment": crd("MachineDeployment", scale=scale)}
-    for definition in kinds.values():
-        api.create(crds, definition)
-    for plural in ("machinedeployments", "machines"):
-        eventually(lambda: api.find(f"{HERE}/{plural}"), f"{plural} are served")  # noqa: B023
-    head = {"apiVersion": f"{GROUP}/v1beta1"}
-    body = {**head, "kind": "MachineDeployment", "metadata": {"name": "h100"}, "spec": {"replicas": 3}}
+    api = new_kube.api
+    install_crds(api, CLUSTER_API, "machinedeployments", "machines")
+    head = {"apiVersion": f"{GROUP}/v1beta2"}
+    template = {"metadata": {"labels": {"pool": "h100"}}, "spec": MACHINE_SPEC}
+    wanted = {
+        "clusterName": "east",
+        "replicas": 3,
+        "selector": {"matchLabels": {"pool": "h100"}},
+        "template": template,
+    }
+    body = {**head, "kind": "MachineDeployment", "metadata": {"name": "h100"}, "spec": wanted}
     api.create(f"{HERE}/machinedeployments", body)
     for name in ("a", "b", "c"):
-        api.create(f"{HERE}/machines", {**head, "kind": "Machine", "metadata": {"name": f"m-{name}"}})
+        machine = {**head, "kind": "Machine", "metadata": {"name": f"m-{name}"}, "spec": MACHINE_SPEC}
+        api.create(f"{HERE}/machines", machine)
         node = gpu_node(name, 8, "NVIDIA-H100-80GB")
         node["metadata"]["annotations"] = {MACHINE: f"m-{name}", NAMESPACE: "default"}
         api.create("/api/v1/nodes", node)
-    yield new_kube
-    for definition in kinds.values():
-        api.delete(f"{crds}/{definition['metadata']['name']}")
+    return new_kube
 
 
 def marked(plane: Plane) -> list[str]:
