@@ -81,14 +81,14 @@ class Visit:
             answer.set_cookie(WORKSPACE, frame.workspace, max_age=31_536_000, path="/", samesite="lax")
         return answer
 
-    def link(self, path: str, **query: Any) -> str:
+    def link(self, path: str, /, **query: Any) -> str:
         return linked(self.frame, path, query)
 
-    def go(self, path: str, **query: Any) -> Response:
+    def go(self, path: str, /, **query: Any) -> Response:
         """After a change: the browser opens that page with a GET, so that reloading changes nothing."""
         return RedirectResponse(self.link(path, **query), HTTPStatus.SEE_OTHER)
 
-    def landed(self, path: str, change: Changed, **query: Any) -> Response:
+    def landed(self, path: str, change: Changed, /, **query: Any) -> Response:
         """The same, and that page says where the change is: `ui.landed(landed)`."""
         return self.go(path, **query, **query_of(change))
 
@@ -106,7 +106,7 @@ def rendered(
     shared = {
         "frame": frame,
         "asset": partial(asset, frame.prefix),
-        "link": lambda path, **query: linked(frame, path, query),
+        "link": lambda path, /, **query: linked(frame, path, query),
         "request": request,
     }
     context = found.new_context({**shared, **data})

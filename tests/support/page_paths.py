@@ -19,6 +19,12 @@ IDS = {"workloads": "vision/runs"}
 """Values for a parameter `id`, by a part of the path before it."""
 NOT_PAGES = ("/docs", "/static/", "/login/with", ".csv", "/queue/change", "/history/undo")
 """Also what is shown only with a query."""
+ASKED = (
+    "/calendar?need=2&colour=workspace",
+    "/palette?q=when+are+2+nodes+free",
+    "/requests/new?nodes=2&duration=6h",
+)
+"""Pages that show more with a query."""
 
 
 def paths() -> list[str]:
@@ -26,7 +32,7 @@ def paths() -> list[str]:
     routes = [route for router in found_pages() for route in router.routes if isinstance(route, APIRoute)]
     found = {route.path.replace(":path", "") for route in routes if "GET" in (route.methods or ())}
     pages = [path for path in found if not any(part in path for part in NOT_PAGES)]
-    return sorted(address for path in pages if (address := _filled(path)))
+    return sorted([*(address for path in pages if (address := _filled(path))), *ASKED])
 
 
 def _filled(path: str) -> str:

@@ -181,7 +181,7 @@ async def _page(
         labels=LABELS,
         main=MAIN,
         more=MORE,
-        more_open=any(form.get(name) for name in MORE if name not in ("start", "prefer")),
+        more_open=any(form.get(name) for name in MORE if not _is_usual(visit, name, form)),
         workspaces=workspaces,
         shapes=sorted({pool.gpu_shape for pool in pools_for(view, caller)}),
         clusters=sorted({name for spec in slices for name in spec.clusters}),
@@ -189,6 +189,13 @@ async def _page(
         currency=view.wanted.project.currency,
         admins=[person.email for person in view.wanted.project.admins],
     )
+
+
+def _is_usual(visit: Visit, name: str, form: Form) -> bool:
+    """Whether a folded field says what it would say anyway: whole nodes of the shape."""
+    shape, pools = form.get("shape", ""), pools_for(visit.view, visit.caller)
+    whole = {str(pool.gpus_per_node) for pool in pools if shape in ("", pool.gpu_shape)}
+    return name in ("start", "prefer") or (name == "gpus" and {form.get("gpus", "")} == whole)
 
 
 async def answer_of(visit: Visit, form: Form, key: str) -> Answer:

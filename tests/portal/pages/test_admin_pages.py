@@ -157,7 +157,7 @@ def test_health_shows_where_it_is_hot_and_what_fails_again(site: Site) -> None:
     html = page(site, "/admin/health")
     text = words(html)
     assert f"east/{BAD} Unhealthy Xid 79 GPU 3 has Xid79 reset" in text
-    assert re.search(r"Request h100-\d GPU 3 1\d\d % memory temperature 91 ", text), (
+    assert re.search(r"Request h100-\d GPU 3 1\d\d % of memory temperature 91 ", text), (
         text
     )  # the first row: over its limit
     assert f"{SERIAL}" in text

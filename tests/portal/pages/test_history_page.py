@@ -11,6 +11,7 @@ import pytest
 
 from tests.support import repos
 from tests.support.portal import Site
+from tests.support.world import project
 
 HTML = {"Accept": "text/html"}
 
@@ -43,6 +44,15 @@ def test_two_states_differ_in_words(site: Site) -> None:
     assert "vision/train" in page(site, f"/admin/history?from={first.group(1)}")
     assert "StateGone" in page(site, "/admin/history?from=900d")
     assert "vision/train" in page(site, "/admin/history")  # without a wish: from the oldest state
+
+
+def test_a_changed_document_leads_to_who_set_it(site: Site) -> None:
+    """The address of the link has a parameter that is called `path`, too."""
+    site.commit({"project.yaml": project(maxExtension="2h")})
+    site.settle()
+    html = page(site, "/admin/history?from=20m")
+    assert "project.yaml</a>" in html
+    assert re.search(r'href="/admin/history\?path=[^"]+&field=[^"]*&from=[^"]+#blame"', html)
 
 
 def test_blame_names_the_commit_and_what_it_set(site: Site) -> None:

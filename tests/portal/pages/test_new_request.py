@@ -265,6 +265,15 @@ def test_the_key_of_a_form_is_in_its_address(site: Site) -> None:
     assert f'name="key" value="{key}"' in part
 
 
+def test_whole_nodes_do_not_unfold_the_rest(site: Site) -> None:
+    """A link with the GPUs of a whole node keeps the quotes in view."""
+    client = site.client("bo-owner")
+    whole = client.get(f"{NEW}?nodes=1&gpus=8&shape=H100-80GB&duration=1h", headers=HTML).text
+    part = client.get(f"{NEW}?nodes=1&gpus=4&shape=H100-80GB&duration=1h", headers=HTML).text
+    assert '<details class="more">' in whole
+    assert '<details open class="more">' in part
+
+
 def test_a_form_that_was_sent_says_what_it_filed(site: Site) -> None:
     """Browser check 6: who goes back sees it, and can file another one like it."""
     client = site.client("bo-owner")

@@ -48,7 +48,7 @@ def test_a_waiting_request_says_when_why_and_how_it_moved(site: Site) -> None:
 def test_a_running_request_says_its_end_its_checks_and_its_cost(site: Site) -> None:
     found = page(site.client("bo-viewer"), "/requests/vision/train")
     assert "Provisioned ends" in found.text
-    checks = [row for row in found.rows if row[0].startswith("NodeHealth")]
+    checks = [row for row in found.rows if row[0].startswith("Node health")]
     assert [row[1:3] for row in checks] == [["h100-1", "passed"], ["h100-2", "passed"]]
     assert "Log" in checks[0][3]
     assert "Kept so far" in found.text
