@@ -83,6 +83,8 @@ _NAMES: Mapping[str, str] = {
 """Where taking the name apart does not say it well."""
 _KEPT = {
     "gpu": "GPU",
+    "nccl": "NCCL",
+    "rdma": "RDMA",
     "gpus": "GPUs",
     "xid": "Xid",
     "ecc": "ECC",
