@@ -30,7 +30,7 @@ def _serve(where: Where, port: int, show: Callable[[str], None]) -> None:
     from portal.settings import PortalSettings
     from reconciler.clock import SystemClock
     from reconciler.settings import Settings
-    from reconciler.signals import ended_by_signals
+    from reconciler.signals import ended_by_signals, wait_for
     from reconciler.sources.command_errors import WrongUse
     from reconciler.sources.open_source import opened
 
@@ -42,4 +42,4 @@ def _serve(where: Where, port: int, show: Callable[[str], None]) -> None:
         settings = PortalSettings(base, session_life=timedelta(hours=12))
         with served(settings, SystemClock(), port) as local, ended_by_signals() as ended:
             show(local.link(source.author(where.author)))
-            ended.wait()
+            wait_for(ended)

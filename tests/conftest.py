@@ -17,6 +17,8 @@ from tests.support.kube import NEW, ON_NEW, ON_OLD, WHY_NEW, Plane, control_plan
 from tests.support.short_way import goes_short, short_way
 
 profile.load()
+SELDOM = (20_000, 20, 20)
+"""New objects, and collections of younger ones, before the garbage collector looks: it took one second in twenty."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -46,6 +48,7 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.collect()
         gc.freeze()
+        gc.set_threshold(*SELDOM)
         gc.enable()
 
 

@@ -18,6 +18,7 @@ from reconciler.processes.metrics import Metrics
 from reconciler.processes.probes import Health, alive, ready
 from reconciler.processes.wake import Waking
 from reconciler.settings import Settings
+from reconciler.signals import wait_for
 from reconciler.store.document_cache import DocumentCache
 from reconciler.store.git.git_store import GitStore
 from reconciler.trust.machines import machines_of, own_key, signing
@@ -86,7 +87,7 @@ class Inside:
         self._loop.ended.set()
 
     def wait(self) -> None:
-        self._loop.ended.wait()
+        wait_for(self._loop.ended)
 
     def stop(self) -> bool:
         """Stops after the running cycle; False: it takes too long."""

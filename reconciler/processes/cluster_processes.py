@@ -21,6 +21,7 @@ from reconciler.credentials import from_environment
 from reconciler.processes.kubeconfig_option import by_option
 from reconciler.processes.process_options import DEFAULT_STATE, Repo, State, grouped
 from reconciler.settings import Settings
+from reconciler.signals import wait_for
 from reconciler.trust.trust_options import TrustOptions, option
 
 log = logging.getLogger(__name__)
@@ -92,7 +93,7 @@ def admission(
     service = AdmissionService(api, namespace, listen, SystemClock(), host)
     service.start()
     log.info("admission answers port=%d namespace=%s", service.port, namespace)
-    ended.wait()
+    wait_for(ended)
     service.stop()
 
 

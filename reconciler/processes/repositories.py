@@ -19,6 +19,7 @@ from reconciler.processes.probes import Health, alive, ready
 from reconciler.processes.wake import FATAL, PATIENCE_S, Waking
 from reconciler.pulls.watcher_thread import Attending
 from reconciler.settings import Settings
+from reconciler.signals import wait_for
 from schemas.errors import UserError
 
 _GIVEN_NAME = re.compile(r"([a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)=(.+)", re.DOTALL)
@@ -141,7 +142,7 @@ class Tending:
 
     def wait(self) -> None:
         for loop in self.loops.values():
-            loop.ended.wait()
+            wait_for(loop.ended)
 
     def stop(self, within_s: float = PATIENCE_S) -> bool:
         """Stops every loop after its running cycle; False: one is still running after that time.

@@ -18,7 +18,7 @@ from schemas.status.gpr_status import Phase
 from tests.support import witness
 from tests.support.crash import BRANCH
 from tests.support.memory_remote import Fate
-from tests.support.profile import law
+from tests.support.profile import drawn, law
 from tests.support.witnessed import END, Witnessed
 from tests.support.world import World, at, gpr, gpr_path
 
@@ -171,7 +171,7 @@ def test_two_that_both_believe_to_be_elected_play_the_story_without_harm():
 
 def test_two_that_both_believe_it_and_stand_still_before_a_write_do_no_harm():
     """Before a hand-over or a push one stops, the other goes on under a later term, then the first wakes up."""
-    for point in range(0, 60, 4):
+    for point in (point for point in range(60) if drawn(f"{point} stands still", 12)):
         world = Witnessed()
         controllers = [world.start(Gate()), world.start(Gate())]
 

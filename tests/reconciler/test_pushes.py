@@ -69,7 +69,7 @@ def test_whatever_one_push_meets_the_story_is_the_same(fate, lands):
 
     The log and whoever else is told hear of it once too, in the cycle that finds it.
     """
-    for number in (number for number in range(1, PUSHES + 1) if drawn(f"{number} {fate} {lands}", 4)):
+    for number in (number for number in range(1, PUSHES + 1) if drawn(f"{number} {fate} {lands}", 8)):
         world = Witnessed()
         world.fates = {number: fate}
         if lands is not None:
