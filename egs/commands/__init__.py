@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
         watch,
     )
     from egs.commands.proposed import whatif
-    from egs.commands.running import diagnose, top
+    from egs.commands.running import diagnose, jobs, top
     from egs.commands.timelines import diff
 
     for part in (
@@ -41,6 +41,7 @@ def register(app: typer.Typer) -> None:
         top,
         diagnose,
         requests,
+        jobs,
         slices,
         keys,
         decisions,

@@ -156,6 +156,17 @@ class Backend(Protocol):
     def create(self, request: str, terms: Mapping[str, Any], *, is_trial: bool) -> Filed:
         """File a request; `terms` as for `quotes`."""
 
+    def run_job(
+        self, text: str, about: Mapping[str, str | None], terms: Mapping[str, Any], *, is_trial: bool
+    ) -> Row:
+        """File a workload with the objects in `text`, and its request unless `about` names one.
+
+        `about`: slice, name, gpr, namespace; `terms` as for `quotes`. Gives slice, gpr, workload and the files' text.
+        """
+
+    def delete_job(self, workload: str) -> None:
+        """Delete a workload."""
+
     def edit(self, request: str, words: Sequence[str]) -> None:
         """Change fields of a request, typed as `FIELD=VALUE`. Every change reports on stderr where it is now."""
 

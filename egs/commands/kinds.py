@@ -174,6 +174,24 @@ REQUESTS = Kind(
     ),
     (("MEMBERS", field("members")), ("MESSAGE", field("message"))),
 )
+JOBS = Kind(
+    "workload",
+    "no workload",
+    (
+        ("WORKLOAD", key),
+        ("PHASE", field("phase")),
+        ("SINCE", at("since")),
+        ("REQUEST", field("gpr")),
+        ("CLUSTER", field("cluster")),
+        (
+            "OBJECTS",
+            lambda row: [f"{each['kind']}/{each['name']} {each['state']}" for each in row["objects"]],
+        ),
+        ("REASON", field("reason")),
+    ),
+    (("NAMESPACE", field("namespace")), ("MESSAGE", field("message"))),
+    name=key,
+)
 QUEUE = Kind(
     "waiting request",
     "no request waits",
@@ -281,6 +299,7 @@ SINGULAR = {
     "gpus": "gpu",
     "alerts": "alert",
     "requests": "request",
+    "jobs": "job",
     "events": "event",
     "problems": "problem",
     "workloads": "workload",

@@ -114,6 +114,14 @@ LISTS: Mapping[str, Listed] = {
         ("requests",),
         place=READS,
     ),
+    "jobs": Listed(
+        kinds.JOBS,
+        "Workloads that slices filed, with their objects.",
+        "List workloads: what was filed to run on requests' nodes, and the state of each object. For everything that "
+        "runs there, filed or not: `egs get workloads`.",
+        ("jobs --slice vision",),
+        {"slice": Slice},
+    ),
     "queue": Listed(
         kinds.QUEUE,
         "Waiting requests, in order, with their starts.",
@@ -211,6 +219,13 @@ WHOLES: Mapping[str, Described] = {
         "SLICE",
         place=READS,
     ),
+    "job": Described(
+        "A workload: its objects and their states.",
+        "Show a workload: where it runs, the state of each of its objects and why, and what happened.",
+        ("job vision/finetune",),
+        "SLICE/NAME",
+        "The workload.",
+    ),
     "cluster": Described(
         "A cluster: pools and schedule.",
         "Show a cluster: its pools, how fresh its status is, and which requests have its nodes when.",
@@ -232,8 +247,8 @@ def register(app: typer.Typer) -> None:
         app,
         "get",
         "List things of one kind.",
-        "List GPRs, slices, requests for slices, clusters, nodes, GPUs, the queue, events, alerts, problems, workloads."
-        "\n\n\b\nExample:\n  egs get queue",
+        "List GPRs, slices, requests for slices, clusters, nodes, GPUs, the queue, events, alerts, problems, "
+        "workloads, jobs.\n\n\b\nExample:\n  egs get queue",
     )
     for name, listed in LISTS.items():
         _add_list(get, name, listed)

@@ -17,6 +17,7 @@ _WORKSPACE = {"slice": "sliceName"}
 _LISTS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "gprs": ("tables/gprs", _WORKSPACE),
     "queue": ("queue", _WORKSPACE),
+    "jobs": ("tables/jobs", _WORKSPACE),
     "events": ("events", {"grep": "q"}),
     "problems": ("problems", {}),
     "workloads": ("workloads", _WORKSPACE),
@@ -80,6 +81,14 @@ class Server:
             *({"do": "end", "gprId": named(request)} for request in ended),
         ]
         return _row(asking.send("POST", "whatif", {"manifests": list(manifests.values()), "changes": found}))
+
+    def run_job(
+        self, text: str, about: Mapping[str, str | None], terms: Mapping[str, Any], *, is_trial: bool
+    ) -> Row:
+        raise not_here("egs job run")
+
+    def delete_job(self, workload: str) -> None:
+        raise not_here("egs job delete")
 
     def why(self, request: str) -> Row:
         return without_id(asking.get("gpr/why", {"gprId": named(request)}))

@@ -59,6 +59,7 @@ _EXAMPLES: dict[str, Row] = {
     "gpr": {"slice": "vision", "name": "train", "phase": "Queued", "priority": 101, "nodes": 2},
     "slice": {"name": "vision", "clusters": ["east"], "waiting": 1, "holding": 0, "gpusHeld": 0},
     "request": {"name": "nlp", "phase": "PendingApproval", "requester": "cy@example.com"},
+    "job": {"slice": "vision", "name": "finetune", "phase": "Running", "gpr": "train", "cluster": "east"},
     "cluster": {"name": "east", "driver": "kubernetes", "mode": "manage", "reachable": True},
     "capacity": {
         "gpuShape": "H100-80GB",
@@ -101,6 +102,14 @@ def requests(view: Looking, caller: Asking, of: Of, wanted: Portioned) -> Rows:
     """Requests for slices. A caller who is not an admin sees those that they made, those that name them as a member
     (with a key for that slice), and those of workspaces that they see."""
     return _page(table_rows.requests(view, caller, of.store), wanted, _name)
+
+
+@router.get("/jobs", summary="egs get jobs", responses=_list_of("job", 410))
+def jobs(view: Then, caller: Asking, wanted: Portioned, slice_name: SliceName = "") -> Rows:
+    """Workloads that slices filed, with their objects."""
+    if slice_name:
+        _slice_seen(view, caller, slice_name)
+    return _page(table_rows.jobs(view, caller, slice_name), wanted, _full)
 
 
 @router.get("/clusters", summary="egs get clusters", responses=_list_of("cluster", 410))
@@ -150,6 +159,12 @@ def slice_(view: Then, caller: Asking, name: Name) -> Envelope[Row]:
 def request(view: Looking, caller: Asking, of: Of, name: Name) -> Envelope[Row]:
     """Everything about one request for a slice."""
     return ok(table_rows.described_request(view, caller, of.store, name))
+
+
+@router.get("/job", summary="egs describe job", responses=_shown(_EXAMPLES["job"], 410))
+def job(view: Then, caller: Asking, name: Name) -> Envelope[Row]:
+    """Everything about one workload, named slice/name."""
+    return ok(table_rows.described_job(view, caller, name))
 
 
 @router.get("/cluster", summary="egs describe cluster", responses=_shown(_EXAMPLES["cluster"], 410))

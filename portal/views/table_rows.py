@@ -19,7 +19,7 @@ from portal.vendor.gpr_answers import NOT_SEEN_TEXT
 from portal.views.inventories import pools_for
 from portal.views.view import View
 from reconciler.planning.free_hours import Needs
-from reconciler.queries import details, tables, workspace_requests
+from reconciler.queries import details, job_rows, tables, workspace_requests
 from reconciler.queries.event_search import EventRow, Filter, slice_of_event
 from reconciler.queries.running import capacity_rows
 from reconciler.store.store_port import Store
@@ -55,6 +55,22 @@ def _is_asked_for_by(view: View, caller: Caller, row: Row) -> bool:
         return caller.may_see(name)
     is_theirs = caller.email in (row["requester"], *row["members"])
     return is_theirs and any(grant.covers(name) for grant in caller.grants)
+
+
+def jobs(view: View, caller: Caller, slice_: str) -> list[Row]:
+    """Workloads of slices that the caller may see; an empty `slice_` means all."""
+    rows = job_rows.rows(view.state, slice_ or None)
+    return [veiled(Redactor(caller, view), row) for row in rows if caller.may_see(row["slice"])]
+
+
+def described_job(view: View, caller: Caller, key: str) -> Row:
+    """The data of `egs describe job`."""
+    slice_ = key.partition("/")[0]
+    known = {*view.wanted.workloads, *view.facts.workloads}
+    if not caller.may_see(slice_) or key not in known:
+        raise not_found("workload", key)
+    found = job_rows.job_data(view.state, key, _told(view, caller, Filter(slice=slice_)))
+    return veiled(Redactor(caller, view), found)
 
 
 def clusters_seen(view: View, caller: Caller) -> frozenset[str]:

@@ -11,7 +11,7 @@ from egs.commands import output
 from egs.commands.backend import Where
 from reconciler.cli.answers.validation import checked
 from reconciler.model.events import EventReason
-from reconciler.queries import details, holds, policy_problems, tables, workspace_requests
+from reconciler.queries import details, holds, job_rows, policy_problems, tables, workspace_requests
 from reconciler.queries.arguments import moment
 from reconciler.queries.event_search import EventRow, Filter, event_row, events, events_at
 from reconciler.queries.past.state_then import state_then
@@ -76,6 +76,8 @@ def described(where: Where, kind: str, name: str) -> dict[str, Any]:
                 return details.gpr_data(state, name, latest(Filter(gpr=name)), seen.now)
             case "slice":
                 return details.slice_data(state, name, latest(Filter(slice=name)))
+            case "job":
+                return job_rows.job_data(state, name, latest(Filter(slice=name.partition("/")[0])))
             case "cluster":
                 return details.cluster_data(state, name, latest(Filter(cluster=name)))
             case "node":
@@ -151,5 +153,6 @@ _OF_STATE: Mapping[str, Callable[[_Seen, Filters], Rows]] = {
     "clusters": lambda seen, _: tables.clusters(seen.state),
     "nodes": _nodes,
     "capacity": _capacity,
+    "jobs": lambda seen, filters: job_rows.rows(seen.state, filters["slice"]),
     "queue": lambda seen, filters: tables.queue(replace(seen.state, now=seen.now), filters["slice"]),
 }

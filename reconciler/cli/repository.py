@@ -123,6 +123,18 @@ class Repository:
 
         return create(self._means(), request, nested(terms), self.where.now, is_trial=is_trial)
 
+    def run_job(
+        self, text: str, about: Mapping[str, str | None], terms: Mapping[str, Any], *, is_trial: bool
+    ) -> Row:
+        from reconciler.cli.answers.workload_files import run
+
+        return run(self._means(), text, about, nested(terms), self.where.now, is_trial=is_trial)
+
+    def delete_job(self, workload: str) -> None:
+        from reconciler.cli.answers.workload_files import delete
+
+        delete(self._means(), workload)
+
     def edit(self, request: str, words: Sequence[str]) -> None:
         from reconciler.changes.requests import assignments, change
 

@@ -38,6 +38,12 @@ READS = [
     "get calendar --from 2026-11-21T07:00:00Z --hours 6 --cluster east --slice vision",
     "get calendar --shape H100-80GB --pool h100 --free",
     "get requests",
+    "get jobs",
+    "get jobs --slice vision",
+    "get job vision/finetune",
+    "job list --slice vision",
+    "describe job vision/finetune",
+    "describe job vision/later",
     "get queue",
     "get queue --slice nlp",
     "get events",
@@ -67,6 +73,18 @@ READS = [
 ]
 
 
+JOBS = {"finetune": "runs", "later": "nothing"}
+"""Workloads and their requests."""
+
+
+def workload(name: str, gpr: str) -> str:
+    """A workload with one Job, as a file."""
+    spec = {"template": {"spec": {"containers": [{"name": "main", "image": "example.com/train"}]}}}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": spec}
+    head = {"apiVersion": "egs.dev/v1alpha1", "kind": "Workload", "metadata": {"name": name}}
+    return yaml.safe_dump({**head, "spec": {"slice": "vision", "gpr": gpr, "manifests": [job]}})
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """Two requests hold all of east, one waits behind them, one waits for an admin, one is over."""
@@ -77,6 +95,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     made.pass_time(50)
     made.file("vision/runs", nodes=3, duration="2h", clusters=["east"])
     made.file("nlp/more", nodes=1, duration="1h")
+    made.settle()
+    made.commit({f"slices/vision/workloads/{name}.yaml": workload(name, gpr) for name, gpr in JOBS.items()})
     made.settle()
     made.file("vision/waits", nodes=3, duration="1h", clusters=["east"], displayName="Later: much")
     made.file("vision/asks", nodes=4, duration="1h", clusters=["east"], gpusPerNode=8)

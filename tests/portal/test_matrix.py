@@ -223,12 +223,14 @@ TABLE: Mapping[str, Path] = {
     "GET /tables/gprs": Path(_sees, OF_SLICE),
     "GET /tables/slices": Path(_known),
     "GET /tables/requests": Path(_known),
+    "GET /tables/jobs": Path(_sees, OF_SLICE),
     "GET /tables/clusters": Path(_known),
     "GET /tables/nodes": Path(_known),
     "GET /tables/capacity": Path(_known),
     "GET /tables/gpr": Path(_sees, {"name": "{slice}/first"}),
     "GET /tables/slice": Path(_sees, {"name": "{slice}"}),
     "GET /tables/request": Path(lambda role, side: "in" if role == "admin" else "hidden", {"name": "wish"}),
+    "GET /tables/job": Path(_sees, {"name": "{slice}/first"}),
     "GET /tables/cluster": Path(_known, {"name": "east"}),
     "GET /tables/node": Path(_known, {"name": "east/h100-1"}),
 }
@@ -254,6 +256,9 @@ def files() -> dict[str, str]:
         found[f"templates/doomed-{name}.yaml"] = template(f"doomed-{name}")
         for each in ("running", "first", "second"):
             found[gpr_path(f"{name}/{each}")] = gpr(name, each, nodes=2)
+        job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "first"}}
+        spec = {"slice": name, "gpr": "first", "manifests": [job]}
+        found[f"slices/{name}/workloads/first.yaml"] = document("Workload", "first", spec)
     return found
 
 

@@ -1,0 +1,127 @@
+"""`egs job …`: run Kubernetes objects on the nodes of a request, and look at them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from egs.commands import kinds, listing, options, output
+from egs.commands.backend import Backend
+from egs.commands.declare import CHANGES, CHANGES_AT, READS_THEN, declare, group
+from egs.commands.errors import wrong_use
+from egs.commands.listing import GetForm, ListOptions
+from egs.commands.lists import Slice
+from egs.commands.options import DryRun, argument, option
+from egs.commands.output import Row
+from egs.commands.watch import as_text
+
+MANIFESTS = "The YAML file with the Kubernetes objects."
+_OVER = {"WorkloadSucceeded": 0, "WorkloadFailed": 1, "WorkloadRemoved": 1}
+"""Reasons of the events that end `--watch`, with its exit code."""
+EVERY_S = 5
+
+Workload = Annotated[str, argument(metavar="SLICE/NAME", help="The workload.")]
+
+
+def register(app: typer.Typer) -> None:
+    job = group(
+        app,
+        "job",
+        "Run Kubernetes objects on the nodes of a request.",
+        "Run Kubernetes objects on the nodes of a request, in whichever cluster these come from.\n\n\b\nExample:\n"
+        "  egs job run train.yaml --nodes 2 --gpus-per-node 8 --duration 6h",
+    )
+    declare(job, "run", "File a request and what runs on it.", run, CHANGES_AT)
+    declare(job, "list", "Workloads, with their objects.", list_, READS_THEN)
+    declare(job, "delete", "Remove a workload and its objects.", delete, CHANGES)
+
+
+def run(  # noqa: PLR0913 - each is an option of the command
+    backend: Backend,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help=MANIFESTS, exists=True, dir_okay=False)],
+    slice_: Annotated[
+        str | None, option("--slice", metavar="S", help="Its slice. Default: the only one.")
+    ] = None,
+    name: Annotated[str | None, option(metavar="NAME", help="Its name. Default: the file's.")] = None,
+    gpr: Annotated[
+        str | None, option(metavar="GPR", help="A request that exists. Default: a new one of the same name.")
+    ] = None,
+    namespace: Annotated[
+        str | None, option(metavar="N", help="One of the slice's namespaces. Default: the first.")
+    ] = None,
+    nodes: options.Nodes = None,
+    gpus_per_node: options.GpusPerNode = None,
+    shape: options.Shapes = None,
+    duration: options.Duration = None,
+    priority: options.Priority = None,
+    template: options.Template = None,
+    cluster: options.Clusters = None,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Follow it until it is over.")] = False,
+    dry_run: DryRun = False,
+) -> None:
+    """File a request for nodes, and the objects that run on them, in one change.
+
+    \b
+    Examples:
+      egs job run train.yaml --nodes 2 --gpus-per-node 8 --duration 6h --slice vision --watch
+      egs job run evaluate.yaml --slice vision --gpr train
+
+    The objects are applied when the request starts, and removed when its lease ends. With --watch it exits 1 if the
+    workload fails or is removed before it has succeeded.
+    """
+    terms: dict[str, Any] = {
+        "nodes": nodes,
+        "gpusPerNode": gpus_per_node,
+        "gpuShape": shape or None,
+        "duration": duration,
+        "priority": priority,
+        "template": template,
+        "clusters": cluster or None,
+    }
+    given = {name: value for name, value in terms.items() if value is not None}
+    if gpr is not None and given:
+        raise wrong_use("--gpr names a request that exists; leave the options for a new one out")
+    about = {"slice": slice_, "name": name or file.stem, "gpr": gpr, "namespace": namespace}
+    done = backend.run_job(file.read_text(encoding="utf-8"), about, given, is_trial=dry_run)
+    if dry_run:
+        output.note("not filed; the files would be:")
+        output.text(done["text"])
+    elif watch:
+        raise typer.Exit(_followed(backend, done))
+
+
+def _followed(backend: Backend, done: Row) -> int:
+    """Prints each change of its request until the workload is over; returns the exit code."""
+    own = f"workload {done['workload']} is "
+    for line in backend.watch(done["slice"], done["gpr"], EVERY_S):
+        output.text(as_text(line))
+        if line["kind"] == "event" and line["reason"] in _OVER and line["message"].startswith(own):
+            return _OVER[line["reason"]]
+    return 0
+
+
+def list_(
+    backend: Backend,
+    slice_: Slice = None,
+    form: Annotated[GetForm, typer.Option("--output", "-o", help="Output format.")] = GetForm.TABLE,
+) -> None:
+    """List workloads, as `egs get jobs` does.
+
+    \b
+    Example:
+      egs job list --slice vision
+    """
+    found = ListOptions(form, None, False)
+    listing.answer(kinds.JOBS, lambda: backend.rows("jobs", {"slice": slice_}), found, list)
+
+
+def delete(backend: Backend, workload: Workload) -> None:
+    """Delete a workload's file: its objects are removed, except PersistentVolumeClaims. Its request stays.
+
+    \b
+    Example:
+      egs job delete vision/train
+    """
+    backend.delete_job(workload)
