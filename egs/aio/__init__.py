@@ -16,7 +16,7 @@ from egs.asking import choosing, fleet, following, keys, login, looking, request
 from egs.sessions import get_authenticated_session, get_global_session, update_global_session
 
 __all__ = [
-    "alerts", "approvals", "approve", "authenticate", "blame", "calendar", "cancel_gpu_request", "clear_node",
+    "advise", "alerts", "approvals", "approve", "authenticate", "blame", "calendar", "cancel_gpu_request", "clear_node",
     "create_api_key",
     "create_gpr_template", "create_gpr_template_binding", "create_owner_api_key", "create_workspace",
     "delete_api_key", "delete_gpr_template", "delete_gpr_template_binding", "delete_workspace",
@@ -62,6 +62,7 @@ why = coroutine(looking.why)
 what_if = coroutine(looking.what_if)
 events = coroutine(looking.events)
 insights = coroutine(looking.insights)
+advise = coroutine(looking.advise)
 promises = coroutine(looking.promises)
 blame = coroutine(looking.blame)
 difference = coroutine(looking.difference)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, TypedDict, Unpack
+from urllib.parse import quote
 
 from egs.asking.paging import pages
 from egs.asking.wishes import Span, gpr_body, instant_text
@@ -142,6 +143,29 @@ def insights(days: int = 14, authenticated_session: AuthenticatedSession | None 
         [...]
     """
     return _report(f"{API}/insights", {"days": days}, authenticated_session)
+
+
+def advise(  # noqa: PLR0913 - each is a term of the question
+    workspace_name: str,
+    authenticated_session: AuthenticatedSession | None = None,
+    *,
+    hours: int = 24,
+    patience: str = "1h",
+    cold_start: str = "10m",
+    gpus_per_node: int = 1,
+    gpu_shapes: Sequence[str] = (),
+) -> Script[Answered]:
+    """Nodes by hour, by when to file for missing ones, and the requests that would do so: as `egs advise -o json`.
+
+    `patience` is the price of waiting: after so long it has cost as much as the work.
+
+    Example:
+        >>> egs.advise("vision", auth, patience="30m")["hours"][0]["nodes"]
+        2
+    """
+    terms = {"hours": hours, "patience": patience, "coldStart": cold_start, "gpusPerNode": gpus_per_node}
+    asked = {**terms, "gpuShape": ",".join(gpu_shapes)}
+    return _report(f"{API}/advice/{quote(workspace_name, safe='')}", asked, authenticated_session)
 
 
 def promises(months: int = 12, authenticated_session: AuthenticatedSession | None = None) -> Script[Answered]:

@@ -27,7 +27,7 @@ def register(app: typer.Typer) -> None:
         slices,
         watch,
     )
-    from egs.commands.proposed import whatif
+    from egs.commands.proposed import advise, whatif
     from egs.commands.running import diagnose, jobs, top
     from egs.commands.timelines import diff
 
@@ -36,6 +36,7 @@ def register(app: typer.Typer) -> None:
         diff,
         questions,
         whatif,
+        advise,
         lists,
         watch,
         top,

@@ -135,6 +135,9 @@ class Backend(Protocol):
     def diagnosis(self, workload: str, slice_: str | None) -> Row:
         """The data of `egs diagnose`; `slice_` narrows the search."""
 
+    def advice(self, slice_: str, terms: Mapping[str, Any]) -> Row:
+        """The data of `egs advise`; `terms`: hours, patience, coldStart, gpusPerNode, gpuShape (a list, or None)."""
+
     def insights(self, days: int) -> Row:
         """The data of `egs insights`."""
 

@@ -48,6 +48,7 @@ CHANGES_AT = Place({**CHANGES.options, "now": options.Now})
 PUSHES = Place({"pull_request": options.StraightOn, **_WRITES}, "push")
 PUSHES_AT = Place({**PUSHES.options, "now": options.Now}, "push")
 ASKS = Place({"pull_request": options.AsksFirst, **_WRITES}, "pull-request")
+ASKS_AT = Place({**ASKS.options, "now": options.Now}, "pull-request")
 DECIDES = Place({**_WRITES, "now": options.Now})
 
 

@@ -98,6 +98,12 @@ class Server:
 
         return _row(asking.get(f"workloads/{quote(workload)}/diagnosis", {"sliceName": slice_}))
 
+    def advice(self, slice_: str, terms: Mapping[str, Any]) -> Row:
+        from urllib.parse import quote
+
+        shapes = {"gpuShape": ",".join(terms["gpuShape"] or ())}
+        return _row(asking.get(f"advice/{quote(slice_, safe='')}", {**terms, **shapes}))
+
     def insights(self, days: int) -> Row:
         return _row(asking.get("insights", {"days": days}))
 

@@ -77,6 +77,18 @@ class Repository:
 
         return diagnosed(self.where, workload, slice_)
 
+    def advice(self, slice_: str, terms: Mapping[str, Any]) -> Row:
+        from reconciler.queries.demand.slice_advice import Question, advice_of
+
+        asked = Question(
+            hours=terms["hours"],
+            patience=terms["patience"],
+            cold_start=terms["coldStart"],
+            gpus_per_node=terms["gpusPerNode"],
+            shapes=tuple(terms["gpuShape"] or ()),
+        )
+        return advice_of(self.where.repo, self.where.now, slice_, asked)
+
     def insights(self, days: int) -> Row:
         from reconciler.queries.insight_rows import insights_of
 

@@ -54,6 +54,8 @@ READS = [
     "key list",
     "plan",
     "insights",
+    "advise vision",
+    "advise vision --hours 3 --gpus-per-node 8 --shape H100-80GB --patience 30m",
     "promises",
     "blame vision/runs",
     "blame vision/runs --field spec.nodes",

@@ -314,6 +314,8 @@ def test_the_queue_in_its_order(do, site):
     assert set(ids) <= {request["gprId"] for request in whole["requests"].values()}
     assert len(do("calendar", None, 24, first=1, rows=2)["rows"]) == 2
     assert "total" in do("insights", 7)
+    advice = do("advise", "vision", hours=3, patience="30m", gpu_shapes=["H100-80GB"])
+    assert (len(advice["hours"]), advice["patienceSeconds"], advice["method"]) == (3, 1800, "known-needs")
 
 
 @pytest.mark.parametrize("how", [{"request_id": True}, {"workspace_name": "vision"}])

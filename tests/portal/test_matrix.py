@@ -184,6 +184,7 @@ TABLE: Mapping[str, Path] = {
     "GET /usage": Path(_known),
     "GET /usage/requests": Path(_sees, OF_SLICE),
     "GET /insights": Path(_known),
+    "GET /advice/{name}": Path(_sees),
     "GET /promises": Path(_open, is_open=True),
     "GET /blame": Path(_sees, OF_ID),
     "GET /diff": Path(_known, {"from": "0m"}),

@@ -1,0 +1,53 @@
+"""`/workspaces/<name>/advice`: how many nodes a workspace will need, and by when to file for them."""
+
+from __future__ import annotations
+
+import json
+from http import HTTPStatus
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from portal.identity.rights import seen_slice
+from portal.pages.visit import Visiting
+from portal.views.advice_rows import advice
+from reconciler.queries.demand.slice_advice import Question
+from schemas.errors import UserError
+from schemas.reading.units import parse_instant
+
+router = APIRouter(include_in_schema=False)
+
+SPANS = {24: "next day", 48: "next two days", 168: "next week"}
+LINES = {"nodes": "Nodes to have", "expected": "Expected use", "known": "Filed for already"}
+Text = Annotated[str, Query(max_length=20)]
+
+
+@router.get("/workspaces/{name}/advice")
+async def advice_page(
+    name: str,
+    visit: Visiting,
+    hours: Annotated[int, Query(ge=1, le=168)] = 24,
+    patience: Text = "1h",
+    cold_start: Text = "10m",
+) -> Response:
+    """The data of `GET advice/<name>` as a chart and a table, with a way to file for what is missing."""
+    seen_slice(visit.view, visit.caller, name)
+    asked = Question(hours, patience, cold_start)
+    shared: dict[str, Any] = {"name": name, "asked": asked, "spans": SPANS, "lines": LINES}
+    try:
+        found = await visit.parts.costly.answer(advice, visit.view, name, asked)
+    except UserError as error:
+        return visit.page(
+            "user/advice.html", HTTPStatus.UNPROCESSABLE_ENTITY, found=None, refused=str(error), **shared
+        )
+    return visit.page("user/advice.html", found=found, refused="", chart=_chart(found["hours"]), **shared)
+
+
+def _chart(hours: list[dict[str, Any]]) -> str:
+    """For the script: a value for each line and hour."""
+    times = [int(parse_instant(hour["begin"]).timestamp()) for hour in hours]
+    series = [{"name": text, "values": [hour[line] for hour in hours]} for line, text in LINES.items()]
+    return json.dumps(
+        {"times": times, "unit": "nodes", "limit": None, "series": series, "marks": []}, separators=(",", ":")
+    )
