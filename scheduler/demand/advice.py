@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import ceil, sqrt
 
 from scheduler.demand.choice_of_rule import Choice, accounts, chosen
@@ -27,7 +28,7 @@ LEAST_DAYS = 3
 
 @dataclass(frozen=True, slots=True)
 class Hour:
-    """`begin`: seconds since 1970. `known`: nodes that requests of today need in it; `file_by`: None: none missing."""
+    """`begin`: seconds since 1970. `known`: nodes that requests of today need in it; `file_by`: None: nothing to file."""
 
     begin: int
     expected: float
@@ -39,7 +40,7 @@ class Hour:
 
     @property
     def missing(self) -> int:
-        """Nodes to file for."""
+        """Nodes that are not filed for. If `known` is not 0, a request is too small: a slice runs one at a time."""
         return self.nodes - self.known
 
 
@@ -53,7 +54,7 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Missing nodes in consecutive hours, as one request would fill them."""
+    """Consecutive hours for which nothing is filed, and the nodes to have in them."""
 
     begin: int
     end: int
@@ -75,7 +76,7 @@ def _hour(terms: Terms, known: Sequence[int], now: int, number: int, need: tuple
     begin = now + number * HOUR_S
     expected, nodes = need
     nodes = max(nodes, known[number])
-    file_by = max(now, begin - terms.lead_s) if nodes > known[number] else None
+    file_by = max(now, begin - terms.lead_s) if nodes and not known[number] else None
     return Hour(begin, expected, nodes, known[number], file_by, begin - terms.lead_s > now)
 
 
@@ -95,18 +96,37 @@ def _needed(load: Load, terms: Terms, rule: Learnt | Threshold, number: int) -> 
     return expected, ceil(max(expected + margin * grows, 0.0) - 1e-9)
 
 
-def gaps(hours: Sequence[Hour]) -> tuple[Gap, ...]:
-    """Requests that together fill exactly the missing nodes: in layers, the longest at the bottom; by begin."""
-    found: dict[tuple[int, int], Gap] = {}
-    for layer in range(max((hour.missing for hour in hours), default=0)):
-        run: list[Hour] = []
-        for hour in (*hours, None):
-            if hour is not None and hour.missing > layer:
-                run.append(hour)
-            elif run:
-                span = (run[0].begin, run[-1].begin + HOUR_S)
-                old = found.get(span)
-                by = run[0].file_by
-                found[span] = Gap(*span, (0 if old is None else old.nodes) + 1, span[0] if by is None else by)
-                run = []
-    return tuple(sorted(found.values(), key=lambda gap: (gap.begin, -gap.end)))
+def gaps(hours: Sequence[Hour], lead_s: int) -> tuple[Gap, ...]:
+    """One request after the other for the hours without any, never with fewer nodes than advised; by begin.
+
+    A slice runs one request at a time, so hours that have one are left out. A change of the number of nodes is a new
+    request, whose nodes take a lead to work: neighbours are joined where the idle node-hours cost less than that.
+    """
+    found: list[Gap] = []
+    run: list[Gap] = []
+    for hour in hours:
+        if hour.file_by is None:
+            found += _joined(run, lead_s)
+            run = []
+        else:
+            run.append(Gap(hour.begin, hour.begin + HOUR_S, hour.nodes, hour.file_by))
+    return tuple(found + _joined(run, lead_s))
+
+
+def _joined(run: Sequence[Gap], lead_s: int) -> list[Gap]:
+    """The cheapest join first, as long as one pays."""
+    found = list(run)
+    while len(found) > 1:
+        extra = [_extra(one, other) - other.nodes * lead_s for one, other in pairwise(found)]
+        best = min(range(len(extra)), key=extra.__getitem__)
+        if extra[best] > 0:
+            break
+        one, other = found[best : best + 2]
+        found[best : best + 2] = [Gap(one.begin, other.end, max(one.nodes, other.nodes), one.file_by)]
+    return found
+
+
+def _extra(one: Gap, other: Gap) -> int:
+    """Idle node-seconds if both have the more of their nodes."""
+    most = max(one.nodes, other.nodes)
+    return (most - one.nodes) * (one.end - one.begin) + (most - other.nodes) * (other.end - other.begin)

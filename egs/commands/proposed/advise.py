@@ -100,6 +100,12 @@ def _show(found: Row) -> None:
     output.text(f"A node that is filed for now works in {lead}: the plan promises it in {wait}.")
     output.text("")
     output.rows(found["hours"], Form.TABLE, HOURS, "")
+    if found["tooSmall"]:
+        hours = output.counted(found["tooSmall"], "hour")
+        output.note(
+            f"a filed request has fewer nodes than advised in {hours}; a slice runs one request at a time, so change "
+            "that request with `egs gpr edit`, or end it early"
+        )
     if found["proposals"]:
         output.text("")
         output.rows(found["proposals"], Form.TABLE, PROPOSALS, "")

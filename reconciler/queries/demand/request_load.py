@@ -57,6 +57,17 @@ def known_needs(slice_: str, facts: Facts, world: Snapshot, plan: Plan, hours: i
     return [max(0, ceil(float(nodes) - EDGE)) for nodes in found]
 
 
+def own_ends(slice_: str, world: Snapshot, plan: Plan) -> list[int]:
+    """When the slice's leases and planned requests end, and their nodes are clean again."""
+    leases = [lease.held_until for lease in world.leases.values() if lease.slice == slice_]
+    placed = [
+        plan.placements[key].end
+        for key, request in sorted(world.requests.items())
+        if request.slice == slice_ and key in plan.placements
+    ]
+    return [*leases, *placed]
+
+
 def _spans(slice_: str, facts: Facts, world: Snapshot, plan: Plan) -> Iterator[Use]:
     for lease in world.leases.values():
         if lease.slice == slice_:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reconciler.queries.arguments import lasting
-from reconciler.queries.demand.request_load import known_needs, load_of
+from reconciler.queries.demand.request_load import known_needs, load_of, own_ends
 from reconciler.queries.quotes import QuoteContext, shape_field, slice_of, wished
 from reconciler.queries.state import State, clock, read_state
 from reconciler.sources.command_errors import NotAllowed, WrongUse
@@ -72,24 +72,26 @@ def slice_advice(state: State, slice_: str, asked: Question, planned: Plan) -> d
         "sentence": _sentence(found, load),
         "backTest": None if found.choice is None else _back_test(found.choice),
         "hours": [_hour_json(hour) for hour in found.hours],
-        "proposals": [_proposal(gap, asked) for gap in gaps(found.hours)],
+        "tooSmall": sum(hour.known > 0 and hour.missing > 0 for hour in found.hours),
+        "proposals": [_proposal(gap, asked) for gap in gaps(found.hours, terms.lead_s)],
     }
 
 
 def _promised_wait(state: State, slice_: str, asked: Question, planned: Plan) -> int:
-    """What the plan promises one more node for an hour."""
+    """What the plan lets a node for an hour wait, after the slice's own requests: it runs one at a time."""
     spec = {"nodes": 1, "duration": "1h", "gpusPerNode": asked.gpus_per_node}
     shape = shape_field(asked.shapes)
     wish = wished(slice_, spec if shape is None else {**spec, "gpuShape": shape})
-    waits = [
-        answer.wait_s for answer in QuoteContext(state, planned).quotes(wish) if answer.wait_s is not None
-    ]
-    if not waits:
+    answers = QuoteContext(state, planned).quotes(wish)
+    starts = [answer.start for answer in answers if answer.start is not None]
+    if not starts:
         raise NotAllowed(
             f"no pool offers slice {slice_} a node, so there is nothing to advise; `egs wait --slice {slice_} "
             "--nodes 1 --duration 1h` says why"
         )
-    return min(waits)
+    start, now = min(starts), state.snapshot.now
+    own = own_ends(slice_, state.snapshot, planned)
+    return max(0, start - max([now, *(end for end in own if end <= start)]))
 
 
 def _method(choice: Choice | None) -> str:

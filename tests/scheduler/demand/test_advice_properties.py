@@ -41,7 +41,7 @@ def test_never_fewer_nodes_than_are_known_to_be_needed(load: Load, lead_s: int, 
     found = advised(load, Terms(lead_s, 3600), known, NOW)
     assert [hour.known for hour in found.hours] == known
     assert all(hour.nodes >= hour.known for hour in found.hours)
-    assert all((hour.file_by is None) == (hour.missing == 0) for hour in found.hours)
+    assert all((hour.file_by is None) == (hour.known > 0 or not hour.nodes) for hour in found.hours)
     assert all(
         hour.file_by is None or NOW <= hour.file_by <= max(NOW, hour.begin - lead_s) for hour in found.hours
     )
@@ -94,23 +94,41 @@ def test_no_work_is_lost_in_a_replay(load: Load, lead_s: int) -> None:
     assert (account.late <= load.nodes[:, None] + 1e-9).all()
 
 
-@given(st.lists(st.integers(0, 4), min_size=1, max_size=12))
-def test_requests_fill_the_gaps_exactly(missing: list[int]) -> None:
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 1)), min_size=1, max_size=12),
+    st.sampled_from([60, 1800, 7200, 86_400]),
+)
+def test_requests_follow_one_another_and_are_never_too_small(
+    needs: list[tuple[int, int]], lead_s: int
+) -> None:
+    """A slice runs one request at a time: none overlaps another, or an hour that has one."""
     hours = [
-        Hour(NOW + k * HOUR_S, 0.0, 2 + nodes, 2, NOW if nodes else None, False)
-        for k, nodes in enumerate(missing)
+        Hour(NOW + k * HOUR_S, 0.0, max(nodes, known), known, NOW if nodes and not known else None, False)
+        for k, (nodes, known) in enumerate(needs)
     ]
-    filled = [0] * len(missing)
-    for gap in gaps(hours):
-        for k in range((gap.begin - NOW) // HOUR_S, (gap.end - NOW) // HOUR_S):
-            filled[k] += gap.nodes
-    assert filled == missing
+    found = gaps(hours, lead_s)
+    for one, other in pairwise(found):
+        assert one.end <= other.begin
+    for hour in hours:
+        held = [gap.nodes for gap in found if gap.begin <= hour.begin < gap.end]
+        assert len(held) == (0 if hour.file_by is None else 1)
+        assert not held or held[0] >= hour.nodes
 
 
-def test_one_request_for_nodes_that_are_missing_equally_long() -> None:
-    hours = [Hour(NOW + k * HOUR_S, 0.0, 3, 0, NOW, False) for k in range(5)]
-    (gap,) = gaps(hours)
-    assert (gap.nodes, (gap.end - gap.begin) // HOUR_S) == (3, 5)
+@pytest.mark.parametrize(
+    ("lead_s", "want"),
+    [
+        pytest.param(60, [(1, 3), (3, 1), (1, 2)], id="nodes come at once: a request for each level"),
+        pytest.param(
+            7200, [(3, 4), (1, 2)], id="joined where idle nodes cost less than a lead of the next ones"
+        ),
+        pytest.param(86_400, [(3, 6)], id="nodes come late: one for all"),
+    ],
+)
+def test_levels_are_joined_as_far_as_it_pays(lead_s: int, want: list[tuple[int, int]]) -> None:
+    nodes = [1, 1, 1, 3, 1, 1]
+    found = gaps([Hour(NOW + k * HOUR_S, 0.0, n, 0, NOW, False) for k, n in enumerate(nodes)], lead_s)
+    assert [(gap.nodes, (gap.end - gap.begin) // HOUR_S) for gap in found] == want
 
 
 def test_a_short_history_advises_known_needs_alone() -> None:

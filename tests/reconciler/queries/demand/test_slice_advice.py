@@ -74,6 +74,7 @@ def test_the_shape_of_the_day_is_advised_and_by_when_to_file(tmp_path: Path) -> 
     assert found["method"] in ("learnt-quantile", "threshold")
     assert found["historyHours"] >= 9 * 24
     assert found["leadSeconds"] == 1800 + found["promisedWaitSeconds"]
+    assert found["tooSmall"] == 0
     nodes = [hour["nodes"] for hour in found["hours"]]
     assert max(nodes[3:7]) >= 3
     assert min(nodes[10:20]) < max(nodes[3:7])
@@ -83,14 +84,14 @@ def test_the_shape_of_the_day_is_advised_and_by_when_to_file(tmp_path: Path) -> 
 
 def test_what_would_be_filed_fills_what_is_missing(tmp_path: Path) -> None:
     found = answer(state_of(tmp_path, DAILY), hours=12, gpus_per_node=8, shapes=("H100-80GB",))
-    filled: dict[str, int] = {}
+    begins = [hour["begin"] for hour in found["hours"]]
+    held = [0] * 12
     for row in found["proposals"]:
         assert (row["gpusPerNode"], row["gpuShape"]) == (8, ["H100-80GB"])
-        begins = [hour["begin"] for hour in found["hours"]]
         first = begins.index(row["notBefore"])
-        for begin in begins[first : first + int(row["duration"].removesuffix("h"))]:
-            filled[begin] = filled.get(begin, 0) + row["nodes"]
-    assert filled == {hour["begin"]: hour["missing"] for hour in found["hours"] if hour["missing"]}
+        for place in range(first, first + int(row["duration"].removesuffix("h"))):
+            held[place] += row["nodes"]
+    assert all(has >= hour["nodes"] for has, hour in zip(held, found["hours"], strict=True))
     names = [row["name"] for row in found["proposals"]]
     assert names
     assert len(set(names)) == len(names)
@@ -124,3 +125,14 @@ def test_a_slice_that_no_pool_serves_is_told_so(tmp_path: Path) -> None:
 def test_terms_that_mean_nothing(asked: Question) -> None:
     with pytest.raises(WrongUse):
         check(asked)
+
+
+def test_a_request_that_is_too_small_is_named_and_nothing_is_filed_beside_it(tmp_path: Path) -> None:
+    """A slice runs one request at a time; its own lease is no wait of the lead."""
+    rows = tuple(used(24 * day, 24, 3) for day in range(1, 11))
+    state = state_of(tmp_path, rows, **request("a/one", nodes=1, duration="5h"))
+    found = answer(state, hours=8, cold_start="30m")
+    assert found["tooSmall"] == 5
+    assert found["promisedWaitSeconds"] < 600
+    first = min(row["notBefore"] for row in found["proposals"])
+    assert first == found["hours"][5]["begin"]
