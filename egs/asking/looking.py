@@ -160,8 +160,8 @@ def advise(  # noqa: PLR0913 - each is a term of the question
     `patience` is the price of waiting: after so long it has cost as much as the work.
 
     Example:
-        >>> egs.advise("vision", auth, patience="30m")["hours"][0]["nodes"]
-        2
+        >>> egs.advise("vision", auth, patience="30m")["method"]
+        'known-needs'
     """
     terms = {"hours": hours, "patience": patience, "coldStart": cold_start, "gpusPerNode": gpus_per_node}
     asked = {**terms, "gpuShape": ",".join(gpu_shapes)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Query
+from fastapi import APIRouter, Body, Path, Query
 
 from portal.http.context import Asking, Envelope, Looking, Of, Page, ok
 from portal.identity.rights import seen_slice
@@ -45,7 +45,6 @@ _SHOWN: dict[int | str, dict[str, Any]] = {
         }
     }
 }
-Length = Annotated[str, Query(max_length=20, examples=["1h"])]
 
 
 @router.get(
@@ -54,14 +53,24 @@ Length = Annotated[str, Query(max_length=20, examples=["1h"])]
     summary="Ask how many nodes to file for.",
 )
 async def ask_advice(  # noqa: PLR0913 - each is a parameter of the question
-    name: str,
+    name: Annotated[str, Path(description="The workspace.")],
     view: Looking,
     caller: Asking,
     parts: Of,
     hours: Annotated[int, Query(ge=1, le=MOST_HOURS, description="Hours to look ahead.")] = 24,
-    patience: Length = "1h",
-    cold_start: Annotated[str, Query(alias="coldStart", max_length=20)] = "10m",
-    gpus_per_node: Annotated[int, Query(alias="gpusPerNode", ge=1, le=1024)] = 1,
+    patience: Annotated[
+        str,
+        Query(
+            max_length=20, description="The price of waiting: after so long it has cost as much as the work."
+        ),
+    ] = "1h",
+    cold_start: Annotated[
+        str,
+        Query(alias="coldStart", max_length=20, description="From a lease's start until its work runs."),
+    ] = "10m",
+    gpus_per_node: Annotated[
+        int, Query(alias="gpusPerNode", ge=1, le=1024, description="GPUs each node has at least.")
+    ] = 1,
     gpu_shape: Annotated[
         str, Query(alias="gpuShape", max_length=500, description="Shapes, comma-separated; empty: any.")
     ] = "",

@@ -28,7 +28,7 @@ LEAST_DAYS = 3
 
 @dataclass(frozen=True, slots=True)
 class Hour:
-    """`begin`: seconds since 1970. `known`: nodes that requests of today need in it; `file_by`: None: nothing to file."""
+    """`begin`: seconds since 1970. `known`: nodes that requests of today need then. `file_by` None: nothing to file."""
 
     begin: int
     expected: float

@@ -58,8 +58,8 @@ def known_needs(slice_: str, facts: Facts, world: Snapshot, plan: Plan, hours: i
 
 
 def own_ends(slice_: str, world: Snapshot, plan: Plan) -> list[int]:
-    """When the slice's leases and planned requests end, and their nodes are clean again."""
-    leases = [lease.held_until for lease in world.leases.values() if lease.slice == slice_]
+    """When the slice's leases and planned requests end."""
+    leases = [lease.end for lease in world.leases.values() if lease.slice == slice_]
     placed = [
         plan.placements[key].end
         for key, request in sorted(world.requests.items())
