@@ -30,6 +30,7 @@ def test_a_row_for_each_request(tmp_path: Path) -> None:
     assert set(load.nodes.round(6)) == {4.0}
 
 
+@pytest.mark.slow
 def test_the_table_has_a_line_for_each_lead() -> None:
     load = Load(600, synthetic("daily", 6, 6.0, 1).nodes[::10])
     head, *lines = results([("daily", load)], [900, 3600], 60)
@@ -37,6 +38,7 @@ def test_the_table_has_a_line_for_each_lead() -> None:
     assert [line.split()[1] for line in lines] == ["15", "60"]
 
 
+@pytest.mark.slow
 def test_advice_is_far_cheaper_than_a_tuned_threshold_where_the_day_repeats_itself() -> None:
     """A lead of three hours on a curve with noise."""
     at = np.arange(14 * 144)

@@ -1,4 +1,4 @@
-"""Laws of advice (J3), on loads that nobody would draw."""
+"""Laws of advice (J3), on random loads."""
 
 from __future__ import annotations
 
@@ -141,6 +141,7 @@ def _choice(load: Load, terms: Terms) -> Choice:
     return chosen(accounts(load, terms), len(load.nodes))
 
 
+@pytest.mark.slow
 def test_it_switches_itself_off_where_a_threshold_does_as_well() -> None:
     """A load that jumps between levels without a pattern that a day would show."""
     load = synthetic("steps", 7, 12.0, 1)
