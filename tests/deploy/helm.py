@@ -46,7 +46,7 @@ class Helm:
         text = self.run(
             "template", "egs", str(CHART), "-n", NAMESPACE, "-f", self.values(given), *more
         ).stdout
-        return [item for item in yaml.safe_load_all(text) if item]
+        return [item for item in yaml.load_all(text, yaml.CSafeLoader) if item]
 
 
 @pytest.fixture
