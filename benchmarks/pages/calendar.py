@@ -1,10 +1,12 @@
 """The calendar in a real browser: first paint, a patch, scrolling, memory, bytes.
 
-    python -m benchmarks.pages.calendar [--nodes 200 2000] [--patches 40]
+    python -m benchmarks.pages.calendar [--nodes 200 2000] [--patches 40] [--hour 3600]
 
 A fleet of that many nodes is booked for two weeks (2,000 nodes: 30 days), decided by the real controller in simulated
 time and served over loopback; Debian's chromium opens the page. A patch is a request of eight nodes that is filed and
-planned behind all others; its time is that of our script, from the event to the changed document.
+planned behind all others; its time is that of our script, from the event to the changed document. `--hour N` then
+tells the same page N patches, one as soon as the one before is drawn: the portal goes to and fro between two states
+that the controller has decided, so that each is told as a commit of its own; the request has another name each time.
 
 Goals at 200 nodes and 14 days: paint within 1.5 s, a patch of 8 bars within 16 ms, memory grows by less than 10 %.
 """
@@ -18,12 +20,14 @@ import shutil
 import statistics
 import tempfile
 import time
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import CDPSession, Page, sync_playwright
 
+from portal.views.view import View
 from tests.support.portal import KEYS, Site
 from tests.support.world import cluster, gpr, gpr_path, slice_
 
@@ -32,6 +36,8 @@ PER_SLICE = 4
 HOURS = 33
 """Length of a request."""
 SCROLLS = 40
+_PATCHES = "performance.getEntriesByName('egs:patch').length"
+_DRAWN = f"(least) => {_PATCHES} >= least"
 
 
 def files(nodes: int, days: int) -> dict[str, str]:
@@ -52,7 +58,7 @@ def files(nodes: int, days: int) -> dict[str, str]:
     return found
 
 
-def measure(nodes: int, days: int, patches: int) -> None:
+def measure(nodes: int, days: int, patches: int, hour: int) -> None:
     """One fleet, in one browser."""
     with tempfile.TemporaryDirectory(prefix="egs-bench-") as name:
         begun = time.perf_counter()
@@ -70,6 +76,8 @@ def measure(nodes: int, days: int, patches: int) -> None:
             _painted(page, f"{url}/calendar?zoom={zoom}")
             _scrolled(page)
             _patched(page, site, patches)
+            if hour:
+                _lasting(page, site, hour)
             browser.close()
         site.close()
 
@@ -146,6 +154,43 @@ def _patched(page: Page, site: Site, patches: int) -> None:
     )
 
 
+def _lasting(page: Page, site: Site, count: int) -> None:
+    """Memory of scripts and of the document before and after that many patches."""
+    session, reader, without = page.context.new_cdp_session(page), site.portal.reader, site.view
+    site.file("s000/hour", nodes=8, duration="1h", clusters=["east"], priority=1)
+    site.settle()
+    filed, begun = site.view, time.perf_counter()
+    page.wait_for_function(_DRAWN, arg=1)
+    # The first thousand fill what has a bound: compiled code, and the browser's own buffers.
+    marks = dict.fromkeys((0, *(count * tenth // 10 for tenth in range(1, 11))), (0.0, 0))
+    for number in range(count + 1):
+        if number in marks:
+            marks[number] = (_heap(session), page.evaluate("document.getElementsByTagName('*').length"))
+        drawn = page.evaluate(_PATCHES)
+        reader._publish(_named(filed, without, f"s000/h{number:04d}") if number % 2 else without)
+        page.wait_for_function(_DRAWN, arg=drawn + 1, polling=2)
+    print(
+        f"{count} patches in {time.perf_counter() - begun:.0f} s; memory and elements of the document: "
+        + ", ".join(f"after {number} {heap:.2f} MB, {nodes}" for number, (heap, nodes) in marks.items()),
+        flush=True,
+    )
+
+
+def _named(filed: View, without: View, key: str) -> View:
+    """The state with one more request, under that name."""
+    (status,) = (
+        filed.facts.requests[one] for one in filed.facts.requests if one not in without.facts.requests
+    )
+    requests = {**without.facts.requests, key: status.edited(uid=f"gpr-{key}")}
+    return replace(
+        filed,
+        status=f"{filed.status}{key}",
+        facts=replace(filed.facts, requests=requests),
+        _worked_out={},
+        _of_plan={},
+    )
+
+
 def _heap(session: CDPSession) -> float:
     """MB of JavaScript objects after a collection."""
     session.send("HeapProfiler.collectGarbage")
@@ -157,11 +202,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, nargs="*", default=[200, 2000])
     parser.add_argument("--patches", type=int, default=40)
+    parser.add_argument("--hour", type=int, default=0, help="patches of the last part; 3600: one a second")
     given = parser.parse_args()
     print(f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}")
     for nodes in given.nodes:
         is_large = nodes >= 1000  # each change is decided among 10,000 requests there
-        measure(nodes, 30 if is_large else 14, given.patches // 4 if is_large else given.patches)
+        measure(nodes, 30 if is_large else 14, given.patches // 4 if is_large else given.patches, given.hour)
 
 
 if __name__ == "__main__":

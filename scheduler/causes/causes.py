@@ -124,9 +124,15 @@ class _Suspects:
         """Who took the nodes of each displaced request."""
         return {one.key: one.by for one in self._displaced}
 
+    @cached_property
+    def _has_takers(self) -> bool:
+        """Whether a changed request took nodes; of nodes that are away there is none."""
+        return any(by in self._of for by in self._taken_by.values())
+
     def of(self, key: str) -> Sequence[int]:
         """Its own changes, then those that took its nodes one after the other, first to last, then the clock."""
-        near = [number for link in (key, *self._who_took(key)) for number in self._of.get(link, ())]
+        takers = self._who_took(key) if self._has_takers else ()
+        near = [number for link in (key, *takers) for number in self._of.get(link, ())]
         if not near:
             return range(self.count)
         return [*near, *(number for number in range(self.count) if number not in near)]

@@ -115,6 +115,15 @@ async function reload() {
 
 // -- live --------------------------------------------------------------------------------------------------------------
 
+const PATCHES_KEPT = 100;
+let patches = 0;
+
+/** Requests that no row names are forgotten now and then, so that a page that stays open does not grow. */
+function forget() {
+  const named = new Set([...model.rows.values()].flatMap((row) => row.bars.map((bar) => bar.request)));
+  for (const key of Object.keys(model.requests)) if (!named.has(key)) delete model.requests[key];
+}
+
 const isFiltered = Boolean(given.filters.sliceName || given.filters.free);
 
 /** Draw the changed rows; nothing else moves. */
@@ -128,6 +137,8 @@ export function patch(delta) {
   for (const pool of freed) pool.free = free.get(`${pool.cluster}/${pool.pool}`);
   const here = delta.rows.filter((row) => places.has(keyOf(row)));
   for (const row of here) model.rows.set(places.get(keyOf(row)), row);
+  patches += 1;
+  if (patches % PATCHES_KEPT === 0) forget();
   drawing.again(here.map((row) => places.get(keyOf(row))));
   if (here.length) list(names, model);
   const woken = model.pools.filter((pool) => pool.idle && delta.rows.some((row) => row.cluster === pool.cluster && row.pool === pool.pool && row.bars.length));
