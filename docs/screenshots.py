@@ -58,7 +58,7 @@ def main(folder: Path) -> None:
         with served(system, clock, 0) as door, sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
             for look in LOOKS:
-                _pictures(browser, door, look, folder)
+                _pictures(browser, (door, clock), look, folder)
         system.close()
     for name in SHOWN:
         shutil.copyfile(folder / f"{name}.png", IMAGES / f"{name}.png")
@@ -82,13 +82,16 @@ def played(system: System) -> ManualClock:
     return clock
 
 
-def _pictures(browser: Browser, door: Served, look: str, folder: Path) -> None:
+def _pictures(browser: Browser, at: tuple[Served, ManualClock], look: str, folder: Path) -> None:
+    door, clock = at
     context = browser.new_context(**LOOKS[look])
     page = context.new_page()
     page.goto(door.link)
     page.wait_for_selector(".side", state="attached")
     menu = page.eval_on_selector_all(".side a", "links => links.map(link => new URL(link.href).pathname)")
     for path in (*menu, *FURTHER):
+        # While the clock stands still no rate limit is filled again, and the last pages would be refusals.
+        clock.set(clock.now() + timedelta(seconds=1))
         _picture(page, door.url + path, folder / f"{_name(path)}-{look}.png")
     context.close()
 
