@@ -6,7 +6,7 @@ gets the replacement before it loses the bad node.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -17,14 +17,23 @@ from reconciler.documents.slice_terms import assigned, terms_in
 from reconciler.documents.workload_terms import to_end, to_run
 from reconciler.health.remedies import going_on
 from reconciler.lifecycle.provisioning import checked_nodes, passed_nodes
-from reconciler.model.cluster_port import ClusterView, LeaseRef, NodeView, RemedyOrder, SliceTerms, Stage
+from reconciler.model.cluster_port import (
+    ClusterView,
+    LeaseRef,
+    NodeView,
+    RemedyOrder,
+    SliceTerms,
+    Stage,
+    WorkloadView,
+)
 from reconciler.model.facts import IN_SERVICE, Facts, Seen, Wanted
 from reconciler.model.holdings import lease_ref
-from reconciler.model.status_edits import counted_end
+from reconciler.model.status_edits import counted_end, leaves_at
 from reconciler.model.workload_port import WorkloadTerms
 from reconciler.status.recognised_leases import is_unread
 from schemas.documents.cluster import ClusterSpec
 from schemas.documents.pool import Pool
+from schemas.reading.units import format_instant
 from schemas.status.gpr_status import GPRStatus, NodeState, Phase
 from schemas.status.gpu_faults import GpuAction
 
@@ -51,6 +60,7 @@ class Do(IntEnum):
     DRAINED = 11
     REMEDIATE = 12
     RUN_WORKLOAD = 13
+    SHOW_END = 14
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -118,14 +128,36 @@ def _lease_actions(
     cluster: str, terms: tuple[ClusterSpec, timedelta], facts: Facts, seen: Seen, now: datetime
 ) -> Iterator[Action]:
     view = seen.views[cluster]
-    here = assigned(cluster, facts)
+    here, pods = assigned(cluster, facts), _pods_of(view)
     for key, status in here.items():
         yield from _request_actions(key, status, (*terms, view, seen), now)
+        if is_running(status, now):
+            yield from _shown_end(cluster, key, status, pods.get(status.accepted_spec.slice, ()))
     owners = _owners(here, view, now)
     unread = is_unread(cluster, facts)
     for node in view.nodes.values() if not unread else ():
         if node.lease is not None and owners.get(node.name) != node.lease.uid:
             yield Action(Do.REMOVE, cluster, node.name, node.lease.request, node.lease)
+
+
+def _pods_of(view: ClusterView) -> Mapping[str, list[WorkloadView]]:
+    """Pods that are shown an end, by slice."""
+    found: dict[str, list[WorkloadView]] = {}
+    for pod in view.workloads:
+        if pod.phase != "Succeeded" and ((pod.gpus and pod.node is not None) or pod.asks_for_end):
+            found.setdefault(pod.slice, []).append(pod)
+    return found
+
+
+def _shown_end(cluster: str, key: str, status: GPRStatus, pods: Iterable[WorkloadView]) -> Iterator[Action]:
+    """Unless all pods of its nodes show when they must have stopped: an idle release counts too."""
+    lease, leave, held = lease_ref(key, status), leaves_at(status), status.assignment
+    if lease is None or held is None:
+        return
+    lease = replace(lease, end=leave or lease.end)
+    text, nodes = format_instant(lease.end), frozenset(held.nodes)
+    if any(pod.ends_at != text and (pod.asks_for_end or pod.node in nodes) for pod in pods):
+        yield Action(Do.SHOW_END, cluster, request=key, lease=lease)
 
 
 def is_running(status: GPRStatus, now: datetime) -> bool:

@@ -328,6 +328,7 @@ def _carry_out(
     calls: dict[Do, Callable[[], Answer | tuple[CheckResult, ...]]] = {
         Do.CHECK: lambda: driver.check(action.node, action.stage, lease, stamp, now),
         Do.ADD: lambda: driver.add(action.node, lease, stamp, now),
+        Do.SHOW_END: lambda: driver.show_end(lease, stamp, now),
         Do.EVICT: lambda: driver.evict(action.node, lease.uid, lease.end, stamp, now),
         Do.REMOVE: lambda: driver.remove(action.node, lease.uid, stamp, now),
     }

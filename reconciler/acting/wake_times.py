@@ -11,6 +11,7 @@ from reconciler.lifecycle.idle import told_at
 from reconciler.lifecycle.marks import mark_time
 from reconciler.model.events import MARKS
 from reconciler.model.facts import Facts, Seen, Wanted
+from reconciler.model.lease_end import end_of
 from reconciler.model.status_edits import clean_by, leaves_at
 from reconciler.model.statuses import live
 from reconciler.planning.elastic_pools import elastic_pools
@@ -66,4 +67,6 @@ def _instants(status: GPRStatus, wanted: Wanted, seen: Seen) -> list[datetime]:
     marks = [mark_time(status, percent) for percent in MARKS if percent not in done]
     leave = leaves_at(status) or status.end_time
     told = told_at(status, wanted.project.scheduling.idle, seen.reports)
-    return [leave - cluster.notice, leave, *marks, *([] if told is None else [told])]
+    end = end_of(status, cluster)
+    warns = [] if end is None or end.warns_at is None else [end.warns_at]
+    return [leave - cluster.notice, leave, *warns, *marks, *([] if told is None else [told])]

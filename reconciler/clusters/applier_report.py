@@ -319,6 +319,7 @@ def _check(row: Row) -> None:
         case WorkloadView():
             _named(_LONG_NAME, row.name, row.namespace)
             _named(_NAME, row.slice)
+            _timed(*([row.checkpointed_at] if row.checkpointed_at is not None else []))
         case PlacedWorkload():
             slice_, _, name = row.key.partition("/")
             _named(_NAME, slice_, name, row.namespace)

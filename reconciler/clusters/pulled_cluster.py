@@ -258,6 +258,10 @@ class PullCluster:
         done = own and have is not None and have.lease is not None and have.lease.end == lease.end
         return self._answer(done and have is not None and not have.draining, ("ADD", node, lease.uid), now)
 
+    def show_end(self, lease: LeaseRef, stamp: Stamp, now: datetime) -> Answer:
+        """Done: the applier does it, and reports pods only now and then."""
+        return Done()
+
     def evict(self, node: str, uid: str, by: datetime, stamp: Stamp, now: datetime) -> Answer:
         """Done if it is draining, or has another lease."""
         have = self._node(node, now)

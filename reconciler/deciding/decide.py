@@ -17,9 +17,11 @@ from reconciler.deciding.failed_attempts import FailedAttempts
 from reconciler.deciding.fold import Folded
 from reconciler.deciding.preemption import with_room_made
 from reconciler.deciding.slips import CommittedWorld, may_be_late
+from reconciler.lifecycle.checkpoints import said_in
 from reconciler.lifecycle.early_end import STOPPED, stopped_text
 from reconciler.lifecycle.free_nodes import FreeNodes
 from reconciler.lifecycle.requeue import returning
+from reconciler.lifecycle.warnings import with_warnings
 from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import Context, Facts, Seen, Wanted
 from reconciler.model.status_edits import promised_start, with_slip, without_promise
@@ -87,7 +89,7 @@ def decide(
     world = build_snapshot(wanted, folded.facts, seen, folded.anew)
     attempts.enter(world)
     facts, world, events = extended(folded.facts, wanted, world, attempts)
-    made = with_room_made(facts, wanted, world, attempts)
+    made = with_room_made(facts, wanted, world, attempts, said_in(seen.views))
     facts, world = made.facts, made.world
     planned = attempts.planned(world, plan) if made.plan is None else made.plan
     later = _slips(committed, world, planned, folded)
@@ -107,7 +109,7 @@ def decide(
         with_forecasts(folded.facts, requests, world, planned)
     lost = _accounted(folded.facts.requests, requests, facts.at)
     started = _start(requests, due, world, context)
-    told += [*lost, *started]
+    told += [*lost, *started, *with_warnings(requests, wanted.clusters, facts.at)]
     spent = spent_after(folded.facts, requests, wanted, facts.at)
     final = replace(facts, requests=requests, used_approvals=spent)
     final, scaled = rescaled(final, world, planned, wanted)

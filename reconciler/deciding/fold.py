@@ -28,6 +28,7 @@ from reconciler.health.node_faults import with_faults
 from reconciler.health.node_health import health_events, judge_nodes
 from reconciler.health.remedies import Progress, advanced, begun, held_out, quarantined, with_results
 from reconciler.health.upgraded_nodes import spared_nodes
+from reconciler.lifecycle.checkpoints import checkpoint_outcome, said_in
 from reconciler.lifecycle.file_changes import file_outcome
 from reconciler.lifecycle.free_nodes import FreeNodes
 from reconciler.lifecycle.idle import idle_outcome
@@ -185,9 +186,11 @@ def _file_outcomes(context: Context, facts: Facts, gather: _Gather, unchanged: U
 
 def _lease_outcomes(context: Context, current: Facts, gather: _Gather) -> None:
     free_nodes = FreeNodes(*pools_and_leases(context.wanted, current), context.now, context.traits)
+    said = said_in(context.seen.views)
     for key in sorted(key for key, status in gather.requests.live.items() if status.assignment is not None):
         status = gather.requests[key]
         gather.add(key, handover_outcome(key, status, context, free_nodes))
+        gather.add(key, checkpoint_outcome(gather.requests[key], said, context))
         gather.add(key, running_outcome(key, gather.requests[key], context, free_nodes))
         gather.add(key, idle_outcome(key, gather.requests[key], context))
         gather.add(key, releasing_outcome(key, gather.requests[key], context))

@@ -15,6 +15,7 @@ from functools import partial
 from reconciler.deciding.failed_attempts import FailedAttempts
 from reconciler.deciding.favour_delays import whom_it_delays
 from reconciler.deciding.preemption_limits import losses
+from reconciler.lifecycle.checkpoints import NOTHING_SAID, Said, newest, saved_at
 from reconciler.lifecycle.early_end import IDLE, PREEMPTED
 from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import Facts, Wanted
@@ -27,7 +28,7 @@ from scheduler.plan import plan
 from scheduler.promises import with_promises
 from scheduler.snapshot import Plan, Snapshot
 from schemas.documents.scheduling import Preemption as Policy
-from schemas.reading.units import format_instant, instant
+from schemas.reading.units import format_instant, instant, seconds
 from schemas.status.gpr_status import Condition, Eviction, GPRStatus, Phase
 
 NEEDING = frozenset({Phase.QUEUED, Phase.PROVISIONING})
@@ -52,9 +53,16 @@ class Made:
 
 
 def with_room_made(
-    facts: Facts, wanted: Wanted, world: Snapshot, attempts: FailedAttempts | None = None
+    facts: Facts,
+    wanted: Wanted,
+    world: Snapshot,
+    attempts: FailedAttempts | None = None,
+    said: Said = NOTHING_SAID,
 ) -> Made:
-    """Cancels evictions no longer needed, then evicts as the policy allows; `attempts` remembers failed attempts."""
+    """Cancels evictions no longer needed, then evicts as the policy allows; `attempts` remembers failed attempts.
+
+    `said` has the pods' newest checkpoints, also those that are not worth a commit yet.
+    """
     attempts = FailedAttempts() if attempts is None else attempts
     facts, world, events = _called_off((facts, wanted), world, attempts)
     policy = wanted.project.scheduling.preemption
@@ -65,13 +73,14 @@ def with_room_made(
     if attempts.is_nobody_sent(going, terms, world.now):
         return Made(facts, world, None, events)
     planned = plan(world)
-    found = preempted(world, planned, going, terms)
+    found = preempted(world, planned, going, terms, _saved(facts, going, said))
     made = Made(facts, world, planned, events)
     if found.preemptions:
         made = _decided_all(found, made, wanted)
     if not made.preemptions:
         attempts.nobody_was_sent(world, going, terms)
-    return made
+        return made
+    return replace(made, facts=_with_checkpoints(made.facts, made.preemptions, said))
 
 
 def _decided_all(found: Preempted, made: Made, wanted: Wanted) -> Made:
@@ -104,6 +113,23 @@ def _decided_some(some: tuple[Preemption, ...], found: Preempted, made: Made, wa
         if place is None or place.start > found.plan.placements[one.by].start:
             return None
     return Made(facts, world, planned, events, some)
+
+
+def _saved(facts: Facts, going: Mapping[str, int], said: Said) -> dict[str, int]:
+    """Until when the work of these leases is saved, by key."""
+    found = {key: saved_at(facts.requests[key], said, facts.at) for key in sorted(going)}
+    return {key: seconds(at) for key, at in found.items() if at is not None}
+
+
+def _with_checkpoints(facts: Facts, decided: tuple[Preemption, ...], said: Said) -> Facts:
+    """The chosen requests show by which checkpoint they were chosen."""
+    requests = records(facts.requests)
+    for key in (key for one in decided for key in one.victims):
+        status = requests[key]
+        found = newest(status, said, facts.at)
+        if found is not status.checkpoint:
+            requests[key] = status.edited(checkpoint=found)
+    return replace(facts, requests=requests)
 
 
 def _terms(policy: Policy) -> Terms:

@@ -186,6 +186,7 @@ class Note:
     request: str = ""  # slice/name
     node: str = ""
     warning: bool = False
+    everywhere: bool = False  # in each of the slice's namespaces, not only in the first
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +199,14 @@ class WorkloadView:
     gpus: int  # 0: a CPU workload, never affected by leases
     phase: Literal["Pending", "Running", "Succeeded"]
     node: str | None = None
+    ends_at: str | None = None
+    """The end of its lease as it can read it (`egs.dev/ends-at`); None: it has no such annotation."""
+    checkpointed_at: datetime | None = None  # when it last saved its work, as it says
+
+    @property
+    def asks_for_end(self) -> bool:
+        """True if it is shown the end although it uses no GPU: its annotation exists."""
+        return self.gpus == 0 and self.ends_at is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +266,12 @@ class ClusterDriver(Protocol):
 
     def add(self, node: str, lease: LeaseRef, stamp: Stamp, now: datetime) -> Answer:
         """Assigns the node to that slice. Refused while another lease has it."""
+
+    def show_end(self, lease: LeaseRef, stamp: Stamp, now: datetime) -> Answer:
+        """GPU workloads on the lease's nodes, and others of its slice that ask for it, show `lease.end`.
+
+        Those on a node that leaves before that show when it leaves. Nothing is stopped.
+        """
 
     def evict(self, node: str, uid: str, by: datetime, stamp: Stamp, now: datetime) -> Answer:
         """GPU workloads of that lease must stop by `by`; the lease stays. An `add` of the same lease cancels this."""

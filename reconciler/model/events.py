@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from schemas.reading.units import format_instant
 from schemas.rules.event_reasons import EventReason as EventReason
 
 MARKS = {25: EventReason.MARK_25, 50: EventReason.MARK_50, 75: EventReason.MARK_75}
@@ -14,6 +15,11 @@ MARKS = {25: EventReason.MARK_25, 50: EventReason.MARK_50, 75: EventReason.MARK_
 def mark_text(request: str, percent: int) -> str:
     """The text of a mark: the same from every process."""
     return f"{request} has used {percent} % of its time"
+
+
+def warning_text(request: str, ends_at: datetime) -> str:
+    """The text of a warning: the same from every process."""
+    return f"{request} ends at {format_instant(ends_at)}: its workloads save their work now, nothing is evicted yet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +45,7 @@ _WARNINGS = frozenset(
         EventReason.EDIT_REFUSED,
         EventReason.DELAYED,
         EventReason.PREEMPTED,
+        EventReason.WARNED,
         EventReason.IDLE,
         EventReason.IDLE_RECLAIMED,
         EventReason.CHECK_FAILED,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from reconciler.model.status_edits import leaves_at
+from reconciler.model.status_edits import counted_end
 from schemas.documents.cluster import ClusterSpec
 from schemas.status.gpr_status import GPRStatus
 
@@ -50,8 +50,11 @@ def lease_end(start: datetime, end: datetime, cluster: ClusterSpec) -> LeaseEnd:
 
 
 def end_of(status: GPRStatus, cluster: ClusterSpec) -> LeaseEnd | None:
-    """Of the lease of this request; None before its start. A decided eviction, also of an idle request, is its end."""
-    leave = leaves_at(status)
+    """Of the lease of this request; None before its start. A decided eviction is its end.
+
+    The release of an idle request is not: it has its own announcement, and work that is held back could not end it.
+    """
+    leave = counted_end(status)
     if status.start_time is None or leave is None:
         return None
     return lease_end(status.start_time, leave, cluster)

@@ -80,6 +80,7 @@ def without_promise(status: GPRStatus) -> GPRStatus:
         held_from=None,
         start_time=None,
         end_time=None,
+        warned=None,
     )
 
 

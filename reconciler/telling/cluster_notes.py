@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from datetime import timedelta
 
 from reconciler.model.cluster_port import Note
-from reconciler.model.events import MARKS, Event, mark_text
+from reconciler.model.events import MARKS, Event, EventReason, mark_text, warning_text
 from reconciler.model.facts import Facts, Wanted
 from reconciler.model.statuses import live
 from schemas.reading.units import format_instant
@@ -79,15 +79,22 @@ def note_of(event: Event, facts: Facts) -> Note:
         request=event.request,
         node=event.node,
         warning=event.warning,
+        everywhere=event.reason is EventReason.WARNED,
     )
 
 
 def recent_marks(facts: Facts) -> list[Event]:
-    """The marks of running requests that were committed recently."""
-    return [
+    """The marks and warnings of running requests that were committed recently."""
+    holding = [(key, s) for key, s in sorted(live(facts.requests).items()) if s.phase in HOLDING]
+    marks = [
         Event(mark.at, MARKS[mark.percent], mark_text(key, mark.percent), key)
-        for key, status in sorted(live(facts.requests).items())
-        if status.phase in HOLDING
+        for key, status in holding
         for mark in status.marks
         if facts.at - mark.at <= TOLD_AGAIN and mark.percent in MARKS
     ]
+    warnings = [
+        Event(status.warned.at, EventReason.WARNED, warning_text(key, status.warned.ends_at), key)
+        for key, status in holding
+        if status.warned is not None and facts.at - status.warned.at <= TOLD_AGAIN
+    ]
+    return [*marks, *warnings]

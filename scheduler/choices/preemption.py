@@ -1,9 +1,10 @@
 """Which requests are evicted so that one of a higher band starts now instead of after their end.
 
 Bands are the hundreds of the priority. A waiting request may start after notice, drain and preparation, on nodes of
-running leases of strictly lower bands: the fewest leases, and among those the ones with the fewest GPU-hours used,
-which is the most that can be lost. A lease that has not run long enough, or is about to end, stays. No waiting request
-starts later because of it: the nodes given to the one were held by the evicted ones.
+running leases of strictly lower bands: the fewest leases, and among those the ones that lose the fewest GPU-hours of
+work, counted since their last checkpoint, or since their start if none is known. A lease that has not run long enough,
+or is about to end, stays. No waiting request starts later because of it: the nodes given to the one were held by the
+evicted ones.
 
 Pure. What always holds:
   * an evicted lease is of a strictly lower band, so that two requests never evict each other;
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from scheduler.calendars.board import Board, Spot, spot
 from scheduler.calendars.node_binding import Held, wanted_shares
@@ -30,6 +32,9 @@ MOST_TRIED = 20
 """Most plans per call: each choice is tested by planning with it."""
 MOST_PLANNED = 50_000
 """Most requests planned in all plans of a call; the rest waits for the next call."""
+
+
+NOTHING_SAVED: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +65,19 @@ class Preempted:
     plan: Plan
 
 
-def preempted(snapshot: Snapshot, planned: Plan, may_go: Mapping[str, int], terms: Terms) -> Preempted:
+def preempted(
+    snapshot: Snapshot,
+    planned: Plan,
+    may_go: Mapping[str, int],
+    terms: Terms,
+    saved: Mapping[str, int] = NOTHING_SAVED,
+) -> Preempted:
     """Worthwhile preemptions, highest rank first; `planned` is the plan of `snapshot`.
 
-    `may_go` has the priorities of the evictable leases, by key.
+    `may_go` has the priorities of the evictable leases, by key; `saved` until when the work of some of them is saved.
     """
     done: list[Preemption] = []
-    found, tried = _Room(snapshot, planned, may_go, terms), 0
+    found, tried = _Room(snapshot, planned, may_go, terms, saved), 0
     most = max(1, min(MOST_TRIED, MOST_PLANNED // max(1, len(snapshot.requests))))
     for key in _worth_a_look(snapshot, planned, may_go, terms):
         choice = found.made_for(key)
@@ -77,7 +88,7 @@ def preempted(snapshot: Snapshot, planned: Plan, may_go: Mapping[str, int], term
         if _gains(found.planned, replanned, key) >= terms.least_gain:
             done.append(choice)
             left = {k: p for k, p in found.may_go.items() if k not in choice.victims}
-            found = _Room(after, replanned, left, terms)
+            found = _Room(after, replanned, left, terms, saved)
         if tried >= most:
             break
     return Preempted(tuple(done), found.snapshot, found.planned)
@@ -147,6 +158,7 @@ class _Room:
     planned: Plan
     may_go: Mapping[str, int]
     terms: Terms
+    saved: Mapping[str, int]
     at: int = field(init=False)
     _board: Board | None = field(init=False, default=None)
     _spots: dict[str, Spot] = field(init=False, default_factory=dict)
@@ -199,7 +211,7 @@ class _Room:
         if own is not None and own.key not in options and not self._may_go(request, own):
             return None
         if own is not None and own.key not in options:
-            options[own.key] = _option(own, self.snapshot.pools[own.pool], self.at, ())
+            options[own.key] = self._option(own, self.snapshot.pools[own.pool], ())
         section = self._placed().calendars[pool.key].section(place.hold.begin, place.hold.end)
         must = () if own is None else (own.key,)
         return cheapest(section, request.nodes, tuple(options.values()), must)
@@ -227,7 +239,17 @@ class _Room:
     def _options(self, request: Request, pool: Pool, place: Spot) -> Iterator[tuple[Lease, Option]]:
         for lease in self._of_pool.get(pool.key, ()):
             if self._may_go(request, lease):
-                yield lease, _option(lease, pool, self.at, _room_of(lease, pool, place, self.at))
+                yield lease, self._option(lease, pool, _room_of(lease, pool, place, self.at))
+
+    def _option(self, lease: Lease, pool: Pool, gives: Iterable[tuple[int, int, int]]) -> Option:
+        lost_s = lost_work(lease, self.saved.get(lease.key), self.at)
+        return Option(
+            lease.key,
+            len(lease.nodes),
+            pool.gpus_per_node * len(lease.nodes) * lost_s,
+            -lease.start,
+            tuple(gives),
+        )
 
     def _may_go(self, request: Request, lease: Lease) -> bool:
         terms, priority = self.terms, self.may_go.get(lease.key)
@@ -239,10 +261,10 @@ class _Room:
         )
 
 
-def _option(lease: Lease, pool: Pool, at: int, gives: Iterable[tuple[int, int, int]]) -> Option:
-    """Its use so far is the most that can be lost."""
-    lost = pool.gpus_per_node * len(lease.nodes) * (at - lease.start)
-    return Option(lease.key, len(lease.nodes), lost, -lease.start, tuple(gives))
+def lost_work(lease: Lease, saved: int | None, at: int) -> int:
+    """Seconds of its work that end with it at `at`: at most its age, at least none; a checkpoint outside counts not."""
+    age = max(0, at - lease.start)
+    return age if saved is None or not lease.start <= saved <= at else at - saved
 
 
 def _room_of(lease: Lease, pool: Pool, place: Spot, at: int) -> Iterator[tuple[int, int, int]]:

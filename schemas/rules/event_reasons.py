@@ -30,6 +30,7 @@ class EventReason(StrEnum):
     MARK_25 = "GPRDuration25"
     MARK_50 = "GPRDuration50"
     MARK_75 = "GPRDuration75"
+    WARNED = "GPRWarned"
     EXTENDED = "GPRExtended"
     EXTENSION_REFUSED = "GPRExtensionRefused"
     EARLY_RELEASED = "GPREarlyReleased"

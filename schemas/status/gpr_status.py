@@ -12,6 +12,7 @@ from schemas.documents.approval import ApprovalLimit
 from schemas.documents.base import Document, Metadata, Model
 from schemas.documents.gpr import RequestSpec
 from schemas.reading.units import Duration, Instant, LongName
+from schemas.status.checkpoints import Checkpoint, Warned
 from schemas.status.gpu_faults import GpuAction
 from schemas.status.insights import FirstEstimate, Forecast
 
@@ -260,6 +261,8 @@ class GPRStatus(Model):
     replaced_nodes: tuple[str, ...] = Field((), description="Nodes taken out while it ran.")
     lost: LostTime | None = Field(None, description="What its nodes' failures took; absent: nothing.")
     marks: tuple[Mark, ...] = Field((), description="Shares of its lease already reported.")
+    warned: Warned | None = Field(None, description="The announcement of its end; absent: not near yet.")
+    checkpoint: Checkpoint | None = Field(None, description="When its work was last saved; absent: unknown.")
     remaining: Duration | None = Field(None, description="Remaining time of a requeued request.")
     served: Duration = Field(timedelta(), description="Time served in earlier leases.")
     waited_s: int | None = Field(

@@ -18,6 +18,7 @@ from reconciler.model.cluster_port import (
     WorkloadView,
 )
 from schemas.errors import Fault
+from schemas.reading.units import format_instant
 from tests.reconciler.clusters.rig import FIRST, NOW, Rig
 
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
@@ -187,6 +188,7 @@ def test_a_lease_may_get_another_end(rig):
     "write",
     [
         pytest.param(lambda d, s: d.add(A, VISION, s, NOW), id="add"),
+        pytest.param(lambda d, s: d.show_end(VISION, s, NOW), id="show_end"),
         pytest.param(lambda d, s: d.evict(A, VISION.uid, NOW, s, NOW), id="evict"),
         pytest.param(lambda d, s: d.remove(A, VISION.uid, s, NOW), id="remove"),
         pytest.param(lambda d, s: d.isolate(A, "Xid79", s, NOW), id="isolate"),
@@ -272,6 +274,21 @@ def test_eviction_has_gpus_free_at_the_instant_given(rig):
     assert workload(rig, "train", end).phase == "Pending"
     assert rig.driver.observe(end).nodes[A].lease == VISION
     assert rig.driver.remove(A, VISION.uid, FIRST, end) == Done()
+
+
+def test_a_gpu_workload_shows_the_end_of_its_lease_and_another_when_that_moves(rig):
+    """J4: nothing is stopped by it; a workload without GPUs, and one of another slice, are left alone."""
+    rig.submit("vision-train", "train", 8, NOW)
+    rig.submit("vision-train", "cpu", 0, NOW)
+    rig.submit("speech-dev", "other", 8, NOW)
+    rig.driver.add(A, VISION, FIRST, NOW)
+    rig.driver.add("h100-2", SPEECH, FIRST, NOW)
+    for end in (NOW + HOUR, NOW + 2 * HOUR, NOW + MINUTE):
+        assert rig.driver.show_end(replace(VISION, end=end), FIRST, NOW) == Done()
+        assert workload(rig, "train", NOW).ends_at == format_instant(end)
+    assert workload(rig, "train", NOW).phase == "Running"
+    assert workload(rig, "cpu", NOW).ends_at is None
+    assert workload(rig, "other", NOW).ends_at is None
 
 
 def test_nothing_new_lands_on_a_node_that_is_being_evicted(rig):

@@ -26,7 +26,7 @@ from reconciler.store.document_cache import DocumentCache
 from schemas.documents.cluster import Cluster
 from schemas.errors import UserError
 from schemas.reading.reader import READER_VERSION
-from schemas.reading.units import format_instant
+from schemas.reading.units import format_instant, parse_instant
 from schemas.status.gpr_status import GPRStatus, GpuReport
 from schemas.status.gpu_faults import GpuAction
 from tests.support import world as build
@@ -178,6 +178,12 @@ class Play:
             duration = None if minutes is None else at(minutes) - START
             self._driver("east").submit(Job(name, namespace, job["gpus"], duration), self.world.now)
 
+    def do_save(self, instants: Mapping[str, float]) -> None:
+        """Workloads say at which minute they saved their work."""
+        for where, minute in instants.items():
+            namespace, _, name = where.partition("/")
+            self._driver("east").save(namespace, name, at(minute), self.world.now)
+
     def do_steal(self, nodes: list[str]) -> None:
         """Somebody with rights in the cluster takes a lease's mark off a node."""
         for where in nodes:
@@ -265,6 +271,15 @@ class Play:
     def see_workloads(self, want: Mapping[str, str]) -> dict[str, str]:
         view = self._driver("east").observe(self.world.now)
         return {f"{w.namespace}/{w.name}": w.phase for w in view.workloads}
+
+    def see_ends(self, want: object) -> dict[str, float | None]:
+        """The minutes at which running GPU workloads are shown that they end."""
+        view = self._driver("east").observe(self.world.now)
+        return {
+            f"{w.namespace}/{w.name}": None if w.ends_at is None else _minute(parse_instant(w.ends_at))
+            for w in view.workloads
+            if w.phase == "Running" and w.gpus
+        }
 
     def see_sizes(self, want: Mapping[str, int]) -> dict[str, int]:
         """How many nodes an elastic pool is told to have."""
@@ -376,6 +391,9 @@ def _shown(status: GPRStatus | None, want: object) -> object:
             want["says"] if any(want["says"] in c.message for c in s.conditions) else s.conditions
         ),
         "marks": lambda s: [m.percent for m in s.marks],
+        "warned": lambda s: s.warned and _minute(s.warned.at),
+        "saved": lambda s: s.checkpoint and _minute(s.checkpoint.at),
+        "savedBy": lambda s: s.checkpoint and [*s.checkpoint.pods, *s.checkpoint.nodes],
         "leaves": lambda s: s.eviction and _minute(s.eviction.at),
         "evictedBy": lambda s: s.evicted_by,
         "remaining": lambda s: s.remaining and s.remaining.total_seconds() / 60,

@@ -22,7 +22,7 @@ from reconciler.clusters.kubernetes.api.informer import Informer
 from reconciler.clusters.kubernetes.checks.check_verdicts import NODE_GONE, Subject
 from reconciler.clusters.kubernetes.checks.node_checks import Checks
 from reconciler.clusters.kubernetes.names import SYSTEM_NAMESPACE
-from reconciler.clusters.kubernetes.nodes import cluster_view, drain_requests, pod_exits
+from reconciler.clusters.kubernetes.nodes import cluster_view, drain_requests, pod_ends, pod_exits
 from reconciler.clusters.kubernetes.nodes.cluster_view import Known, Looks, PodsOfNodes
 from reconciler.clusters.kubernetes.nodes.departures import Departures, Sight
 from reconciler.clusters.kubernetes.nodes.gpu_resets import GpuResets
@@ -248,6 +248,10 @@ class KubernetesCluster:
             return replace(marks, lease=lease, exit_by=None, prepared="")
 
         return self._writer.change(node, stamp, decide)
+
+    def show_end(self, lease: LeaseRef, stamp: Stamp, now: datetime) -> Answer:
+        """By an annotation of its pods."""
+        return pod_ends.show(self._api, self._pods.learn, lease, self._known(), stamp, now)
 
     def evict(self, node: str, uid: str, by: datetime, stamp: Stamp, now: datetime) -> Answer:
         return self._departures.evict(node, uid, by, stamp, now)

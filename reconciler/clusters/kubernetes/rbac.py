@@ -112,7 +112,8 @@ RULES: tuple[Rule, ...] = (
         "",
         "pods",
         ("patch",),
-        "add the toleration to GPU pods admitted while the webhook was down; ask an agent to let go of its GPUs",
+        "show pods the end of their lease; add the toleration to GPU pods admitted while the webhook was down; ask an "
+        "agent to let go of its GPUs",
     ),
 )
 

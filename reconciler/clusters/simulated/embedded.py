@@ -96,6 +96,10 @@ class EmbeddedCluster:
         """The slice's waiting GPU workloads start at once."""
         return self._call(now, True, lambda s: simulated_writes.added(s, node, lease, stamp))
 
+    def show_end(self, lease: LeaseRef, stamp: Stamp, now: datetime) -> Answer:
+        """Running GPU workloads show it at once."""
+        return self._call(now, True, lambda s: simulated_writes.end_shown(s, lease, stamp))
+
     def evict(self, node: str, uid: str, by: datetime, stamp: Stamp, now: datetime) -> Answer:
         """Workloads run until `by`; a `by` in the past is now."""
         return self._call(now, True, lambda s: simulated_writes.evicted(s, node, uid, by, stamp))
@@ -168,6 +172,10 @@ class EmbeddedCluster:
                 self._state_at(at, now), Workload(job, _owner(at, job), since=now)
             )
             self._state.save(self._settled(after, now))
+
+    def save(self, namespace: str, name: str, at: datetime, now: datetime) -> None:
+        """A workload says that it saved its work at `at`; it may be missing."""
+        self._call(now, True, lambda s: (simulated_writes.saved(s, namespace, name, at), None))
 
     def withdraw(self, namespace: str, name: str, now: datetime) -> None:
         """A person deletes a workload; it may be missing."""

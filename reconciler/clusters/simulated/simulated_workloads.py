@@ -83,7 +83,7 @@ def _stopped(
 ) -> tuple[Workload, ...]:
     dead = dead_nodes(world.faults, now)
     return tuple(
-        replace(w, phase="Pending", node=None, since=now, gpu_slots=())
+        replace(w, phase="Pending", node=None, since=now, gpu_slots=(), shown_end=None, checkpointed_at=None)
         if (node := w.uses_gpus_of) is not None
         and (node in dead or node not in fleet.views or not _may_stay(w, node, world, now))
         else w

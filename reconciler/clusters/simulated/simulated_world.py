@@ -128,6 +128,8 @@ class Workload:
     since: datetime = EPOCH  # when the phase began
     gpu_slots: tuple[int, ...] = ()  # indices of its GPUs while it runs
     owner: str = ""  # slice/name/Kind/name of the object that it is a pod of; empty: a person started it
+    shown_end: str | None = None  # the end of its lease as it can read it
+    checkpointed_at: datetime | None = None  # when it last saved its work, as it says
 
     @property
     def ends_at(self) -> datetime | None:
@@ -301,7 +303,16 @@ def view_of(world: World, fleet: Fleet, now: datetime) -> ClusterView:
         )
     slices = {name: namespaces_of(world, name, now) for name, s in sorted(world.slices.items()) if s.present}
     workloads = tuple(
-        WorkloadView(w.job.name, w.job.namespace, w.slice, w.job.gpus, w.phase, w.node)
+        WorkloadView(
+            w.job.name,
+            w.job.namespace,
+            w.slice,
+            w.job.gpus,
+            w.phase,
+            w.node,
+            w.shown_end,
+            w.checkpointed_at,
+        )
         for w in world.workloads
     )
     return ClusterView(now, nodes, slices, workloads, fence=_fence(world))

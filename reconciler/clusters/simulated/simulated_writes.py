@@ -37,6 +37,7 @@ from reconciler.model.cluster_port import (
     Stage,
     Stamp,
 )
+from schemas.reading.units import format_instant
 
 CHECK = timedelta(seconds=30)
 """Duration of checks; well below the shortest useful `prepare`."""
@@ -87,6 +88,30 @@ def evicted(s: WriteTarget, node: str, uid: str, by: datetime, stamp: Stamp) -> 
     if held.lease is not None and held.lease.uid == uid and not over:
         held = replace(held, drain_until=max(by, s.now))
     return s.world.with_node(node, held), Done()
+
+
+def end_shown(s: WriteTarget, lease: LeaseRef, stamp: Stamp) -> Changed:
+    """Its running GPU workloads show its end, or until when their node is drained."""
+    mine = {name: held for name, held in s.world.nodes.items() if held.lease and held.lease.uid == lease.uid}
+    for node, held in sorted(mine.items()):
+        if (late := stale(f"node {node}", held.stamp, stamp)) is not None:
+            return s.world, late
+    world, shown = s.world, []
+    for w in world.workloads:
+        its = mine.get(w.uses_gpus_of or "")
+        until = None if its is None else min(lease.end, its.drain_until or lease.end)
+        shown.append(w if until is None else replace(w, shown_end=format_instant(until)))
+    workloads = tuple(shown)
+    return (world if workloads == world.workloads else replace(world, workloads=workloads)), Done()
+
+
+def saved(s: WriteTarget, namespace: str, name: str, at: datetime) -> World:
+    """The workload says that it saved its work at that instant."""
+    is_it = [(w.job.namespace, w.job.name) == (namespace, name) for w in s.world.workloads]
+    workloads = (
+        replace(w, checkpointed_at=at) if it else w for w, it in zip(s.world.workloads, is_it, strict=True)
+    )
+    return replace(s.world, workloads=tuple(workloads)) if any(is_it) else s.world
 
 
 def removed(s: WriteTarget, node: str, uid: str, stamp: Stamp) -> Changed:

@@ -62,12 +62,12 @@ def test_half_of_a_short_lease_is_before_its_warning() -> None:
     assert end.warns_at == START + 10 * MINUTE
 
 
-def test_a_decided_eviction_is_its_end_and_so_is_that_of_an_idle_request() -> None:
-    for reason in ("Preempted", "Idle", "Stopped"):
+def test_a_decided_eviction_is_its_end_but_an_idle_request_may_be_used_again() -> None:
+    for reason, hours in {"Preempted": 3, "Stopped": 3, "Idle": 6}.items():
         early = {"reason": reason, "at": START + timedelta(hours=3)}
         end = end_of(running().edited(eviction=Eviction.model_validate(early)), cluster())
         assert end is not None
-        assert end.ends_at == START + timedelta(hours=3)
+        assert end.ends_at == START + timedelta(hours=hours)
 
 
 def test_a_request_that_has_not_started_has_no_end() -> None:

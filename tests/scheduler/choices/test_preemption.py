@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.choices.preemption import Preemption, Terms, _Room, preempted, with_ends
+from scheduler.choices.preemption import (
+    NOTHING_SAVED,
+    Preemption,
+    Terms,
+    _Room,
+    lost_work,
+    preempted,
+    with_ends,
+)
 from scheduler.fairness.rank import band
 from scheduler.plan import plan
 from scheduler.promises import with_promises
@@ -116,10 +124,15 @@ def test_nobody_who_waits_starts_later_and_the_one_for_whom_room_is_made_gains(k
 
 
 def room_for(
-    snapshot: Snapshot, planned: Plan, key: str, may_go: Mapping[str, int], terms: Terms
+    snapshot: Snapshot,
+    planned: Plan,
+    key: str,
+    may_go: Mapping[str, int],
+    terms: Terms,
+    saved: Mapping[str, int] = NOTHING_SAVED,
 ) -> Preemption | None:
     """The cheapest choice for one request that waits, not tried yet; None where there is none, or no gain."""
-    return _Room(snapshot, planned, may_go, terms).made_for(key)
+    return _Room(snapshot, planned, may_go, terms, saved).made_for(key)
 
 
 def _displaced(planned: Plan, promised: set[str]) -> set[str]:
@@ -136,15 +149,44 @@ def test_where_everybody_has_a_promise_no_promise_moves_later(known) -> None:
 
 
 @law(150)
-@given(worlds(windows=False))
-def test_no_other_choice_makes_the_room_with_fewer_or_at_less_cost(known) -> None:
+@given(worlds(windows=False), st.data())
+def test_no_other_choice_makes_the_room_with_fewer_or_at_less_cost(known, data) -> None:
+    """J4: what some leases saved counts as saved, but only inside of their time."""
     snapshot, may_go = known
+    said = (
+        st.dictionaries(st.sampled_from(sorted(may_go)), st.integers(-9, NOW + 99)) if may_go else st.just({})
+    )
+    saved = data.draw(said)
     planned = plan(snapshot)
     for key in planned.order:
         if key in planned.placements:
-            found = room_for(snapshot, planned, key, may_go, TERMS)
-            got = None if found is None else _cost(snapshot, found.victims)
-            assert got == _least(snapshot, planned, key, may_go)
+            found = room_for(snapshot, planned, key, may_go, TERMS, saved)
+            got = None if found is None else _cost(snapshot, found.victims, saved)
+            assert got == _least(snapshot, planned, key, may_go, saved)
+
+
+@law(150)
+@given(st.integers(0, 100), st.integers(0, 100), st.none() | st.integers(-50, 250), st.integers(0, 100))
+def test_nobody_loses_more_than_its_age_or_less_than_nothing_whatever_it_says(start, age, said, more) -> None:
+    """J4: a word from outside of the lease counts as none, and a newer checkpoint never loses more."""
+    lease, at = _held("x", 1, start, start + 200), start + age
+    lost = lost_work(lease, said, at)
+    assert 0 <= lost <= age == lost_work(lease, None, at)
+    if said is None or not start <= said <= at:
+        assert lost == age
+    elif said + more <= at:
+        assert lost_work(lease, said + more, at) <= lost
+
+
+@law(100)
+@given(worlds(windows=True), st.data())
+def test_saying_nothing_of_checkpoints_changes_no_choice(known, data) -> None:
+    """J4: words from outside of the leases choose as no words do."""
+    snapshot, may_go = known
+    outside = st.integers(-99, -1) | st.integers(NOW + TERMS.notice + 1, NOW + 99)
+    saved = {key: data.draw(outside) for key in sorted(may_go)}
+    planned = plan(snapshot)
+    assert preempted(snapshot, planned, may_go, TERMS, saved) == preempted(snapshot, planned, may_go, TERMS)
 
 
 @law(100)
@@ -163,16 +205,17 @@ def test_deciding_again_decides_nothing_more(known) -> None:
 # -- by trying everything ----------------------------------------------------------------------------------------------
 
 
-def _cost(snapshot: Snapshot, victims: tuple[str, ...]) -> tuple[int, int, int]:
-    leases = [snapshot.leases[key] for key in victims]
+def _cost(snapshot: Snapshot, victims: tuple[str, ...], saved: Mapping[str, int]) -> tuple[int, int, int]:
+    leases, at = [snapshot.leases[key] for key in victims], NOW + TERMS.notice
+    valid = {x.key: said for x in leases if (said := saved.get(x.key)) is not None and x.start <= said <= at}
     lost = [
-        snapshot.pools[x.pool].gpus_per_node * len(x.nodes) * (NOW + TERMS.notice - x.start) for x in leases
+        snapshot.pools[x.pool].gpus_per_node * len(x.nodes) * (at - valid.get(x.key, x.start)) for x in leases
     ]
     return (len(leases), sum(lost), -sum(lease.start for lease in leases))
 
 
 def _least(
-    snapshot: Snapshot, planned: Plan, key: str, may_go: Mapping[str, int]
+    snapshot: Snapshot, planned: Plan, key: str, may_go: Mapping[str, int], saved: Mapping[str, int]
 ) -> tuple[int, int, int] | None:
     asked, at = snapshot.requests[key], NOW + TERMS.notice
     costs = []
@@ -192,7 +235,7 @@ def _least(
         ]
         for many in range(1, len(can_go) + 1):
             costs += [
-                _cost(snapshot, victims)
+                _cost(snapshot, victims, saved)
                 for victims in combinations(can_go, many)
                 if _makes_room(with_ends(snapshot, victims, at), planned, asked, among, start)
             ]

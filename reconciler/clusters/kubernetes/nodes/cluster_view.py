@@ -152,7 +152,16 @@ def _left(known: Known, spec: ClusterSpec, named: Mapping[str, Pool]) -> list[No
 
 def _workloads(known: Known, owners: Mapping[str, str]) -> tuple[WorkloadView, ...]:
     return tuple(
-        WorkloadView(pod.name, pod.namespace, owners[pod.namespace], pod.gpus, _phase(pod), pod.node)
+        WorkloadView(
+            pod.name,
+            pod.namespace,
+            owners[pod.namespace],
+            pod.gpus,
+            _phase(pod),
+            pod.node,
+            pod.ends_at,
+            pod.checkpointed_at,
+        )
         for _, pod in sorted(known.pods.items())
         if pod.namespace in owners
     )

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 
 from reconciler.clock import monotonic_s
 from reconciler.clusters.kubernetes.api.api_client import Api, Json
-from reconciler.clusters.kubernetes.nodes import pod_exits
+from reconciler.clusters.kubernetes.nodes import pod_ends, pod_exits
 from reconciler.clusters.kubernetes.nodes.node_inventory import Pod, gpus_of
 from reconciler.clusters.kubernetes.nodes.node_marks import Marks, freed, late, leaving, unproven
 from reconciler.clusters.kubernetes.nodes.node_writer import NodeWriter
@@ -65,7 +65,9 @@ class Departures:
         marks = self._sight.marks(node)
         if not isinstance(answer, Done) or marks.lease is None or marks.lease.uid != uid:
             return answer
-        asked = self.ask(node, self._sight.pods(node), max(by, now), stamp, now)
+        pods, by = self._sight.pods(node), max(by, now)
+        pod_ends.correct(self._api, self._still(node, pods, stamp), by)
+        asked = self.ask(node, pods, by, stamp, now)
         if asked.refused is not None:
             return asked.refused
         if asked.blocked:
@@ -123,6 +125,7 @@ class Departures:
         by = marks.exit_by
         if now >= by and self._spec.exit.force:
             return self._forced(node, pods, marks, stamp, now)
+        pod_ends.correct(self._api, self._still(node, pods, stamp), by)
         asked = self.ask(node, pods, max(by, now), stamp, now)
         if asked.refused is not None:
             return asked.refused

@@ -13,7 +13,9 @@ from datetime import datetime
 
 from reconciler.clusters.kubernetes.api.api_client import Json
 from reconciler.clusters.kubernetes.names import (
+    CHECKPOINTED_AT,
     DRIVER_STATE,
+    ENDS_AT,
     GPU_RESOURCE,
     MANAGED_BY,
     MANAGER,
@@ -105,6 +107,11 @@ class Pod:
     mirror: bool = False  # the kubelet's own
     finalizers: tuple[str, ...] = ()
     stopped: bool = False  # its kubelet says that all its containers ended
+    version: str = field(default="", compare=False)  # its resourceVersion
+    ends_at: str | None = None  # its annotation
+    checkpointed_at: datetime | None = field(
+        default=None, compare=False
+    )  # wakes nobody, however often it is set
 
     @property
     def key(self) -> str:
@@ -149,7 +156,7 @@ def read_pod(item: Json, system: str = SYSTEM_NAMESPACE) -> Pod | None:
         return None
     owners = (o for o in meta.get("ownerReferences") or () if o.get("controller"))
     owner = next((f"{o.get('apiVersion', '').partition('/')[0]}/{o['kind']}" for o in owners), "")
-    ends = meta.get("deletionTimestamp")
+    ends, annotations = meta.get("deletionTimestamp"), meta.get("annotations") or {}
     return Pod(
         namespace=meta["namespace"],
         name=meta["name"],
@@ -161,10 +168,21 @@ def read_pod(item: Json, system: str = SYSTEM_NAMESPACE) -> Pod | None:
         owner=owner,
         ours=meta["namespace"] == system and (meta.get("labels") or {}).get(MANAGED_BY) == MANAGER,
         tolerations=tuple(spec.get("tolerations") or ()) if gpus else (),
-        mirror="kubernetes.io/config.mirror" in (meta.get("annotations") or {}),
+        mirror="kubernetes.io/config.mirror" in annotations,
         finalizers=tuple(meta.get("finalizers") or ()),
         stopped=ends is not None and _has_stopped(spec, status),
+        version=meta.get("resourceVersion", ""),
+        ends_at=annotations.get(ENDS_AT),
+        checkpointed_at=_said(annotations.get(CHECKPOINTED_AT)),
     )
+
+
+def _said(text: str | None) -> datetime | None:
+    """A time that people wrote; None for anything else."""
+    try:
+        return None if text is None else parse_instant(text)
+    except ValueError:
+        return None
 
 
 def _has_stopped(spec: Json, status: Json) -> bool:

@@ -1,4 +1,5 @@
-"""Shows events to a slice's users in their cluster: one event per note, in `kubectl get events` (H10, H11).
+"""Shows events to a slice's users in their cluster: one event per note, in `kubectl get events` (H10, H11); a note for
+everywhere is an event in each of the slice's namespaces (J4).
 
 The event's name is derived from the note's key, so that the API server itself prevents duplicates, whichever
 process writes it. Events are kept for an hour there; the lasting record is in Git.
@@ -56,27 +57,41 @@ def announce(
     for note in notes:
         if note.key in heard:
             continue
-        body = event(note, slices, instance)
-        try:
-            api.create(f"/apis/events.k8s.io/v1/namespaces/{body['metadata']['namespace']}/events", body)
-        except Rejected as no:
-            if no.status >= 500:
-                failed = failed or no
-                continue
-            if _of_us(no):
-                raise
-            if no.status != 409 and not _namespace_goes(no):
-                log.warning(
-                    "note dropped key=%s told=%s reason=%s message=%s", note.key, note.reason, no.reason, no
-                )
+        missed = [no for body in events(note, slices, instance) if (no := _written(api, note, body))]
+        if missed:
+            failed = failed or missed[0]
+            continue
         heard.add(note.key)
     if failed is not None:
         raise failed
 
 
-def event(note: Note, slices: Namespaces, instance: str) -> Json:
-    """The event; in its slice's first namespace, or in `default` without a slice."""
-    namespace = next(iter(slices.get(_slice_of(note), ())), EVERYBODYS)
+def _written(api: Api, note: Note, body: Json) -> Rejected | None:
+    """Writes one event; returns a failure of the server, after which it is tried again."""
+    try:
+        api.create(f"/apis/events.k8s.io/v1/namespaces/{body['metadata']['namespace']}/events", body)
+    except Rejected as no:
+        if no.status >= 500:
+            return no
+        if _of_us(no):
+            raise
+        if no.status != 409 and not _namespace_goes(no):
+            log.warning(
+                "note dropped key=%s told=%s reason=%s message=%s", note.key, note.reason, no.reason, no
+            )
+    return None
+
+
+def events(note: Note, slices: Namespaces, instance: str) -> list[Json]:
+    """In its slice's first namespace, or in all of them; in `default` without a slice."""
+    namespaces = slices.get(_slice_of(note), ()) or (EVERYBODYS,)
+    return [
+        event(note, namespace, instance) for namespace in (namespaces if note.everywhere else namespaces[:1])
+    ]
+
+
+def event(note: Note, namespace: str, instance: str) -> Json:
+    """The event in that namespace."""
     regarding = _regarding(note, namespace)
     found: Json = {
         "apiVersion": "events.k8s.io/v1",

@@ -105,6 +105,7 @@ class Life:
         eventually(lambda: "speech/late" in self.driver._pods.items(), "the pod that waits")
         known = self.driver._known()  # as the fleet's turn does, when the webhook answers again
         self.driver._begun().placement.repair(known.pods, known.slices)
+        done(self.driver.show_end(SPEECH, FIRST, NOW))
 
     def node(self) -> None:
         """Taken out of service, and taken back with all that runs on it."""

@@ -65,6 +65,27 @@ def test_it_is_about_the_request_and_of_the_slices_first_namespace(spaces):
     assert found["reportingController"] == "egs.dev/reconciler"
 
 
+def test_a_note_for_everywhere_is_in_each_of_the_slices_namespaces_once(spaces):
+    """J4: whoever looks at one of them sees that the lease ends."""
+    warned = replace(STARTED, key="warned", reason="GPRWarned", everywhere=True, warning=True)
+    for _ in range(2):
+        announce(spaces.api, [warned], SLICES, Heard())
+    for namespace in SLICES["vision"]:
+        (found,) = events(spaces, namespace)
+        assert (found["reason"], found["regarding"]["namespace"]) == ("GPRWarned", namespace)
+
+
+def test_a_note_for_everywhere_that_one_namespace_refused_is_tried_again(caplog):
+    """J4: a server in trouble with one of them."""
+    warned, server, heard = replace(STARTED, key="x", everywhere=True), Server(), Heard()
+    server.answers["GPRProvisioned"] = Rejected("broken", 500)
+    with pytest.raises(Rejected):
+        announce(server, [warned], SLICES, heard)
+    server.answers.clear()
+    announce(server, [warned], SLICES, heard)
+    assert server.asked == ["GPRProvisioned"] * 4
+
+
 @pytest.mark.parametrize(
     ("note", "kind", "namespace"),
     [
@@ -187,7 +208,7 @@ def test_what_is_remembered_is_bounded():
 def test_the_name_follows_from_the_key_alone():
     """H11: whatever the text says by then."""
     other = replace(STARTED, text="other words", warning=True)
-    assert event(STARTED, SLICES, "a")["metadata"] == event(other, SLICES, "b")["metadata"]
+    assert event(STARTED, "vision-train", "a")["metadata"] == event(other, "vision-train", "b")["metadata"]
 
 
 def _terminating(kube, name):
