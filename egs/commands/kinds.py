@@ -95,6 +95,8 @@ GPRS = Kind(
         ("ON", field("nodeNames")),
         ("MOVED", lambda row: row["delayedCount"] or None),
         ("RETRIES", lambda row: row["retryCount"] or None),
+        ("WARNED", at("warnedAt")),
+        ("CHECKPOINT", at("checkpointedAt")),
         ("DISPLAY NAME", field("displayName")),
         ("MESSAGE", field("message")),
     ),

@@ -45,6 +45,10 @@ class GpuRequestStatus(Record):
     """Empty, Reserved or Released."""
     retry_count: int = 0
     delayed_count: int = 0
+    warned_at: str = ""
+    """When its end was announced; empty: it is not near."""
+    checkpointed_at: str = ""
+    """When its work was last saved, as its pods say; empty: unknown."""
 
 
 @record

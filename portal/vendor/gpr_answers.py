@@ -169,6 +169,8 @@ def _standing(view: View, status: GPRStatus | None, now: datetime, redactor: Red
             internal_state="",
             retry_count=0,
             delayed_count=0,
+            warned_at="",
+            checkpointed_at="",
         )
     held, failed = status.assignment, status.phase in (Phase.FAILED, Phase.REJECTED)
     pool = None if held is None else view.wanted.pools.get((held.cluster, held.pool))
@@ -183,6 +185,8 @@ def _standing(view: View, status: GPRStatus | None, now: datetime, redactor: Red
         internal_state=_internal(status),
         retry_count=status.retry_count,
         delayed_count=status.delayed_count,
+        warned_at=_time(None if status.warned is None else status.warned.at),
+        checkpointed_at=_time(None if status.checkpoint is None else status.checkpoint.at),
     )
 
 

@@ -190,6 +190,8 @@ class GprStanding(Wire):
     internal_state: Literal["", "Reserved", "Released"]
     retry_count: int
     delayed_count: int = Field(description="How often its promise moved to later.")
+    warned_at: str = Field(description="When its end was announced; empty: it is not near.")
+    checkpointed_at: str = Field(description="When its work was last saved, as its pods say; empty: unknown.")
 
 
 GPR: dict[str, Any] = {
@@ -251,6 +253,8 @@ GPR: dict[str, Any] = {
         "internalState": "",
         "retryCount": 0,
         "delayedCount": 0,
+        "warnedAt": "",
+        "checkpointedAt": "",
     },
 }
 """A waiting request, for the OpenAPI document."""

@@ -69,6 +69,8 @@ def gpr_row(key: str, status: GPRStatus, cost: Cost | None) -> dict[str, Any]:
         "nodeNames": list(held.nodes) if held else None,
         "retryCount": status.retry_count,
         "delayedCount": status.delayed_count,
+        "warnedAt": wire(None if status.warned is None else status.warned.at),
+        "checkpointedAt": wire(None if status.checkpoint is None else status.checkpoint.at),
         "cost": None if cost is None else cost.amount,
         "currency": None if cost is None else cost.currency,
     }

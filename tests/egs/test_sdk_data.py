@@ -27,7 +27,7 @@ DOCUMENTED = """
 """
 STATUS = """
     provisioning_status failure_reason num_gpus_allocated start_timestamp completion_timestamp cost nodes internal_state
-    retry_count delayed_count
+    retry_count delayed_count warned_at checkpointed_at
 """
 WIRE = {
     "gprId": "gpr-7c29e338-ebda",
@@ -66,6 +66,8 @@ WIRE = {
         "internalState": "Reserved",
         "retryCount": 1,
         "delayedCount": 2,
+        "warnedAt": "2026-11-21T13:50:00Z",
+        "checkpointedAt": "2026-11-21T13:42:00Z",
     },
 }
 

@@ -389,3 +389,12 @@ def test_the_driver_follows_from_the_manifest(tmp_path):
         with pytest.raises(UserError) as caught:
             open_cluster("west", west, options)
         assert caught.value.reason == reason
+
+
+def test_a_workload_shows_when_its_node_is_drained_if_that_is_sooner():
+    """J4: a node that is taken out of a running lease."""
+    c = cluster()
+    c.submit(job("train"), NOW)
+    c.evict(A, LEASE.uid, NOW + MINUTE, STAMP, NOW)
+    assert c.show_end(LEASE, STAMP, NOW) == Done()
+    assert [w.ends_at for w in c.observe(NOW).workloads] == ["2026-11-21T08:01:00Z"]
