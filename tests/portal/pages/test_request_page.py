@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from portal.pages.user.request_choices import choices_of
 from portal.vendor.gpr_answers import found_in
+from schemas.reading.units import format_instant
 from tests.support.page_reader import HTML, page
 from tests.support.portal import Site
-from tests.support.world import gpr_path
+from tests.support.world import cluster, gpr_path
 
 STRANGE = "<script>alert(1)</script> \u05e9\u05dc\u05d5\u05dd"
 
@@ -54,6 +57,30 @@ def test_a_running_request_says_its_end_its_checks_and_its_cost(site: Site) -> N
     assert "Kept so far" in found.text
     assert "h100-1, h100-2" in found.text
     assert "USD" in found.text
+
+
+def test_a_running_request_says_when_it_was_warned_and_last_saved_its_work(tmp_path: Path) -> None:
+    """J4: one line."""
+    made = Site(tmp_path, {"clusters/east.yaml": cluster("east", nodes=4, warning="0d0h30m")})
+    try:
+        made.file("vision/train", duration="2h")
+        made.pass_time(3)
+        assert "checkpoint" not in page(made.client("bo-viewer"), "/requests/vision/train").text
+        made.running.submit("east", "vision", "main", 8, made.now)
+        made.running.cluster("east").save("vision", "main", made.now, made.now)
+        made.settle()
+        found = page(made.client("bo-viewer"), "/requests/vision/train")
+        assert "Last checkpoint" in found.text
+        made.pass_time(95)
+        found = page(made.client("bo-viewer"), "/requests/vision/train")
+        assert re.search(r"Warned at .*; last checkpoint ", found.text)
+        shown = found_in(made.view, "vision/train").status
+        answer = made.client("bo-viewer").get("/api/v1/gpr", params={"gprId": shown.uid if shown else ""})
+        standing = answer.json()["data"]["status"]
+        assert standing["warnedAt"] == format_instant(shown.warned.at) if shown and shown.warned else False
+        assert standing["checkpointedAt"]
+    finally:
+        made.close()
 
 
 def test_a_new_request_says_that_nobody_has_read_it_yet(site: Site) -> None:

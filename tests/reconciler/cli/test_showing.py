@@ -54,7 +54,8 @@ def test_gprs_have_their_phase_times_nodes_and_counters(busy: Path) -> None:
         "gpusPerNode": 1, "gpuShapes": [], "duration": "0d2h0m", "estimatedStartTime": "2026-11-21T08:02:00Z",
         "estimatedEndTime": "2026-11-21T10:02:00Z", "startTime": "2026-11-21T08:02:00Z",
         "endTime": "2026-11-21T10:02:00Z", "cluster": "east", "pool": "h100", "nodeNames": ["h100-1", "h100-2"],
-        "retryCount": 0, "delayedCount": 0, "warnedAt": None, "checkpointedAt": None, "cost": rows["run"]["cost"], "currency": "USD", "forecast": None,
+        "retryCount": 0, "delayedCount": 0, "warnedAt": None, "checkpointedAt": None, "currency": "USD",
+        "cost": rows["run"]["cost"], "forecast": None,
     }  # fmt: skip
     assert rows["run"]["cost"] > 0, "so far"
     assert (rows["soft"]["delayedCount"], rows["soft"]["nodeNames"]) == (1, None)
