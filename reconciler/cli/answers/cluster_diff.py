@@ -149,8 +149,8 @@ def _difference_row(difference: Difference, why_left: str | None) -> dict[str, A
 
 
 def _is_change(action: Action) -> bool:
-    """Latency between nodes of a running request is measured all the time, which changes nothing."""
-    return not (action.do is Do.CHECK and action.stage == "run")
+    """Not what happens all the time: latency is measured, and new pods are shown when they end."""
+    return action.do is not Do.SHOW_END and not (action.do is Do.CHECK and action.stage == "run")
 
 
 def action_row(action: Action) -> dict[str, Any]:
@@ -179,6 +179,7 @@ def _why(action: Action) -> str:
         Do.REMOVE_SLICE: "no slice of that name belongs here",
         Do.SCALE: f"the plan needs {action.count} nodes in this pool",
         Do.DRAINED: f"no request has it, and {action.text} waits for that",
+        Do.SHOW_END: f"pods do not show when {action.request} ends",
         Do.REMEDIATE: "its agent asks for it, and no request has it",
     }
     return sentences[action.do]
@@ -198,6 +199,7 @@ WORDS = {
     "Add": "hand over",
     "RemoveSlice": "remove",
     "Scale": "resize",
+    "ShowEnd": "show its pods their end",
     "Drained": "report as drained",
     "Remediate": "reset or reboot",
 }

@@ -255,5 +255,5 @@ def test_nodes_of_a_running_request_are_measured(
 def test_the_order_of_kinds_is_the_order_of_work() -> None:
     assert sorted(Do) == [
         Do.END_WORKLOAD, Do.REMOVE, Do.RESTORE, Do.ISOLATE, Do.EVICT, Do.ENSURE_FLEET, Do.ENSURE_SLICE, Do.CHECK,
-        Do.ADD, Do.REMOVE_SLICE, Do.SCALE, Do.DRAINED, Do.REMEDIATE, Do.RUN_WORKLOAD,
+        Do.ADD, Do.REMOVE_SLICE, Do.SCALE, Do.DRAINED, Do.REMEDIATE, Do.RUN_WORKLOAD, Do.SHOW_END,
     ]  # fmt: skip

@@ -73,6 +73,7 @@ NO = Refused("StaleStamp", "another controller leads")
         pytest.param(
             said(node(), refusals={("ADD", "n", "u2"): NO}), ("add", "n", LEASE), WAITS, id="add: another was"
         ),
+        pytest.param(said(node(LEASE)), ("show_end", LEASE), Done(), id="show_end: the applier's own affair"),
         pytest.param(said(node(LEASE)), ("evict", "n", "u1", NOW), WAITS, id="evict: not yet"),
         pytest.param(
             said(node(LEASE, draining=True)), ("evict", "n", "u1", NOW), Done(), id="evict: it drains"
