@@ -19,10 +19,10 @@ from schemas.status.gpr_status import GPRStatus, Phase
 def with_warnings(requests: Records, clusters: Mapping[str, ClusterSpec], now: datetime) -> list[Event]:
     """Announces the ends that are near and were not announced; an end that moved away counts as not announced."""
     told = []
-    for key, status in sorted(requests.live.items()):
-        held = status.assignment
-        cluster = clusters.get(held.cluster) if held is not None else None
-        if status.phase is not Phase.PROVISIONED or cluster is None:
+    for key in sorted(key for key, status in requests.live.items() if status.phase is Phase.PROVISIONED):
+        status = requests[key]
+        cluster = None if status.assignment is None else clusters.get(status.assignment.cluster)
+        if cluster is None:
             continue
         warned = _warned(status, cluster, now)
         if warned == status.warned:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -116,7 +117,7 @@ def test_however_often_pods_say_it_few_commits_tell_it(gaps_s: list[int]) -> Non
     status, written, now = running(), 0, START
     for gap_s in gaps_s:
         now = min(now + timedelta(seconds=gap_s), END - timedelta(seconds=1))
-        context = Context(now, Settings(repo=""), WANTED, Seen({}), {})
+        context = Context(now, Settings(repo="", state=Path("state")), WANTED, Seen({}), {})
         after = checkpoint_outcome(status, said(now), context).status
         assert after is not None
         written += after is not status
