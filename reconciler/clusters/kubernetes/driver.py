@@ -250,7 +250,6 @@ class KubernetesCluster:
         return self._writer.change(node, stamp, decide)
 
     def show_end(self, lease: LeaseRef, stamp: Stamp, now: datetime) -> Answer:
-        """By an annotation of its pods."""
         return pod_ends.show(self._api, self._pods.learn, lease, self._known(), stamp, now)
 
     def evict(self, node: str, uid: str, by: datetime, stamp: Stamp, now: datetime) -> Answer:
@@ -282,9 +281,7 @@ class KubernetesCluster:
             return marks
 
         answer = self._writer.change(node, stamp, decide)
-        if not isinstance(answer, Done):
-            return answer
-        return answered(lambda: self._drained(node, stamp, now))
+        return answered(lambda: self._drained(node, stamp, now)) if isinstance(answer, Done) else answer
 
     def _drained(self, node: str, stamp: Stamp, now: datetime) -> Answer:
         open_ = self._drains.open_for(node)
