@@ -179,6 +179,8 @@ def _why(action: Action) -> str:
         Do.REMOVE_SLICE: "no slice of that name belongs here",
         Do.SCALE: f"the plan needs {action.count} nodes in this pool",
         Do.DRAINED: f"no request has it, and {action.text} waits for that",
+        Do.END_WORKLOAD: f"workload {action.workload} no longer runs here",
+        Do.RUN_WORKLOAD: f"workload {action.workload} differs from its file",
         Do.SHOW_END: f"pods do not show when {action.request} ends",
         Do.REMEDIATE: "its agent asks for it, and no request has it",
     }
@@ -200,6 +202,8 @@ WORDS = {
     "RemoveSlice": "remove",
     "Scale": "resize",
     "ShowEnd": "show its pods their end",
+    "EndWorkload": "remove its objects",
+    "RunWorkload": "apply its objects",
     "Drained": "report as drained",
     "Remediate": "reset or reboot",
 }
