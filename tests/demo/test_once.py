@@ -54,6 +54,10 @@ def test_every_promise_is_kept(told: tuple[bool, str]) -> None:
         pytest.param(r"vision/label-check +16:02:00 +11:02:00", id="D11: which pulls the next one forward"),
         pytest.param(r"took over as term 2", id="the controller was killed and came back"),
         pytest.param(r"GPRDuration75 .*nlp/eval-nightly", id="H11: marks"),
+        pytest.param(
+            r"WorkloadRunning .*workload nlp/eval-nightly",
+            id="A9, J1: a workload is applied with its request",
+        ),
         pytest.param(r"nlp/llama-finetune .*240.00 USD", id="H17: cost"),
         pytest.param(
             r"answer +nlp/llama-finetune: Job llama, model llama-3-8b", id="H1: a model found from its pods"
