@@ -1,6 +1,6 @@
 """The state of a workload's object, as its own controller reports it. Pure.
 
-Tested on recorded statuses of each kind; of Job and Deployment also on their real controllers.
+Tested on statuses of each kind in the documented form; of Job also on its real controller.
 """
 
 from __future__ import annotations
