@@ -137,6 +137,7 @@ class Workspace(Record):
     limits: Mapping[str, Any] | None = None
     use: Mapping[str, Any] | None = None
     cost: Mapping[str, Any] | None = None
+    queues: tuple[Mapping[str, Any], ...] = wire("queues", default=(), read=tuple)
     weight: float = 1.0
     paused: bool = False
 

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from portal.http.context import Changed, Whole, Wire, example, optional
 from portal.identity.callers import Caller
+from portal.vendor.workspace_queues import WorkspaceQueue, queues_of
 from portal.views.view import View
 from reconciler.accounts.monthly_limits import full_account
 from reconciler.model.statuses import live
@@ -230,6 +231,7 @@ class Workspace(Wire):
                 "runningAmount": 80.0,
                 "months": [{"month": "2026-11", "gpuHours": 64.0, "amount": 160.0, "leases": 2}],
             },
+            "queues": [],
             "weight": 1.0,
             "paused": False,
         }
@@ -248,6 +250,7 @@ class Workspace(Wire):
     use: Use
     month_bounds: tuple[MonthBound, ...] = Field(description="What is left this month; empty: no bound.")
     cost: WorkspaceCost
+    queues: tuple[WorkspaceQueue, ...] = Field(description="Its Kueue queues, by cluster; empty: none.")
     weight: float = Field(description="Share relative to other workspaces at the same priority.")
     paused: bool = Field(description="Whether changes made to it in clusters are left alone.")
 
@@ -334,6 +337,7 @@ def workspace_of(view: View, name: str) -> Workspace:
         ),
         month_bounds=_month_bounds(view, name),
         cost=_cost(view, name, standing),
+        queues=queues_of(view, name),
         weight=spec.weight,
         paused=spec.paused,
     )

@@ -251,7 +251,8 @@ def _fleet_actions(cluster: str, spec: ClusterSpec, seen: Seen) -> Iterator[Acti
 
 
 def _slice_actions(cluster: str, wanted: Wanted, facts: Facts, seen: Seen) -> Iterator[Action]:
-    view, terms = seen.views[cluster], terms_in(cluster, wanted, facts)
+    view = seen.views[cluster]
+    terms = terms_in(cluster, wanted, facts, view)
     for slice_ in terms:
         if _needs_work(cluster, slice_, seen):
             yield Action(Do.ENSURE_SLICE, cluster, slice=slice_.name, terms=slice_)

@@ -73,7 +73,7 @@ class Fleet:
     ) -> Looked:
         """How the slices of every managed cluster that answers differ from their terms."""
         managed = [name for name in sorted(views) if wanted.clusters[name].mode == "manage"]
-        terms = {name: terms_in(name, wanted, facts) for name in managed}
+        terms = {name: terms_in(name, wanted, facts, views[name]) for name in managed}
         paused = frozenset(name for name in managed if wanted.clusters[name].paused)
         found = compare(self.drivers(wanted.manifests), terms, self.failures, now)
         return Looked(terms, found, paused, {name: views[name].nodes.keys() for name in managed})

@@ -28,6 +28,7 @@ from reconciler.model.cluster_port import (
     ClusterView,
     Difference,
     NodeView,
+    QueueView,
     Refused,
     SliceTerms,
     Stamp,
@@ -85,11 +86,12 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class SliceRow:
-    """A slice, its namespaces, and the digest of the terms that it was compared with."""
+    """A slice, its namespaces, the digest of the terms that it was compared with, and its queue."""
 
     name: str
     namespaces: tuple[str, ...] = ()
     terms: str = ""
+    queue: QueueView | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +215,10 @@ def _rows(report: Report) -> dict[str, list[Row]]:
         rows["nodes"] = [*view.nodes.values()]
         rows["workloads"] = [*view.workloads]
         rows["placed"] = [*view.placed.values()]
-        rows["slices"] = [SliceRow(n, spaces, report.terms.get(n, "")) for n, spaces in view.slices.items()]
+        rows["slices"] = [
+            SliceRow(n, spaces, report.terms.get(n, ""), view.queues.get(n))
+            for n, spaces in view.slices.items()
+        ]
         rows["unmanaged"] = [*view.unmanaged]
         rows["sizes"] = [SizeRow(pool, nodes) for pool, nodes in sorted(view.sizes.items())]
         rows["served"] = [ServedRow(uid, start) for uid, start in view.served]
@@ -381,6 +386,7 @@ def _view(rows: Mapping[str, list[Any]], at: datetime) -> ClusterView:
         placed={r.key: r for r in sorted(rows["placed"], key=lambda r: r.key)},
         unmanaged=tuple(rows["unmanaged"]),
         sizes={r.pool: r.nodes for r in rows["sizes"]},
+        queues={r.name: r.queue for r in sorted(rows["slices"], key=lambda r: r.name) if r.queue is not None},
         served=frozenset((r.uid, r.start) for r in rows["served"]),
     )
 

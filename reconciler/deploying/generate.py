@@ -13,7 +13,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from reconciler.clusters.kubernetes.rbac import ADMISSION_RULES, DOOR_RULES, DRAIN_RULES, RULES, Rule
+from reconciler.clusters.kubernetes.rbac import (
+    ADMISSION_RULES,
+    DOOR_RULES,
+    DRAIN_RULES,
+    QUEUE_RULES,
+    RULES,
+    Rule,
+)
 from reconciler.deploying import part_rights
 from reconciler.deploying.install_values import Values
 from reconciler.deploying.monitoring import gpu_rules
@@ -28,6 +35,7 @@ FOLDER = Path(__file__).parents[2] / "deploy" / "chart"
 ROWS: Mapping[str, tuple[Rule, ...]] = {
     "driver": RULES,
     "drains": DRAIN_RULES,
+    "queues": QUEUE_RULES,
     "door": DOOR_RULES,
     "admission": ADMISSION_RULES,
 }

@@ -287,6 +287,10 @@ class Values(Model):
         description="The process that drives the cluster may answer NVSentinel's DrainRequests; see "
         "spec.remediation of the cluster.",
     )
+    kueue: bool = Field(
+        False,
+        description="The process that drives the cluster may keep Kueue's queues for slices with spec.queues.kueue.",
+    )
     env: dict[str, str] = Field(
         default_factory=dict, description="Further environment variables, such as HTTPS_PROXY."
     )

@@ -11,7 +11,14 @@ from dataclasses import replace
 from reconciler.clusters.kubernetes.admission.webhook import SERVICE
 from reconciler.clusters.kubernetes.api.api_client import Json
 from reconciler.clusters.kubernetes.names import MANAGED_BY, MANAGER, RELEASE_NVML
-from reconciler.clusters.kubernetes.rbac import ADMISSION_RULES, DOOR_RULES, DRAIN_RULES, RULES, Rule
+from reconciler.clusters.kubernetes.rbac import (
+    ADMISSION_RULES,
+    DOOR_RULES,
+    DRAIN_RULES,
+    QUEUE_RULES,
+    RULES,
+    Rule,
+)
 from reconciler.deploying import part_rights
 from reconciler.deploying.install_values import AgentTelemetry, Portal, Values
 from reconciler.deploying.object_kinds import KINDS
@@ -52,7 +59,8 @@ def _parts(values: Values) -> list[str]:
 def _driving(values: Values) -> tuple[Rule, ...]:
     """Rules to drive the cluster that it is installed in."""
     drains = DRAIN_RULES if values.nvsentinel else ()
-    return (*RULES, *drains, *part_rights.scaling(values.scale_targets))
+    queues = QUEUE_RULES if values.kueue else ()
+    return (*RULES, *drains, *queues, *part_rights.scaling(values.scale_targets))
 
 
 def _controller(values: Values, place: Place) -> Iterator[Json]:

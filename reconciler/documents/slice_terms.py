@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from reconciler.model.cluster_port import SliceTerms
+from reconciler.documents.queue_terms import queue_in
+from reconciler.model.cluster_port import ClusterView, SliceTerms
 from reconciler.model.facts import Facts, Wanted
 from reconciler.model.pools import home_of
 from reconciler.model.statuses import holders
@@ -27,8 +28,8 @@ def slices_in(cluster: str, wanted: Wanted, holding: Mapping[str, GPRStatus]) ->
     return {name: spec for name, spec in wanted.slices.items() if cluster in spec.clusters or name in used}
 
 
-def terms_in(cluster: str, wanted: Wanted, facts: Facts) -> tuple[SliceTerms, ...]:
-    """The terms of every slice of that cluster, by name."""
+def terms_in(cluster: str, wanted: Wanted, facts: Facts, view: ClusterView | None) -> tuple[SliceTerms, ...]:
+    """The terms of every slice of that cluster, by name; without a view the queues are left out."""
     spec, holding = wanted.clusters.get(cluster), assigned(cluster, facts)
     is_paused = spec is not None and spec.paused
     held = _gpus_held(holding, wanted)
@@ -39,6 +40,9 @@ def terms_in(cluster: str, wanted: Wanted, facts: Facts) -> tuple[SliceTerms, ..
             members=tuple(person.email for person in slice_.people),
             gpus=_most_gpus(slice_, held.get(name, 0)),
             paused=is_paused or slice_.paused,
+            queue=None
+            if view is None or not slice_.queues.kueue
+            else queue_in(cluster, name, wanted, holding, view),
         )
         for name, slice_ in sorted(slices_in(cluster, wanted, holding).items())
     )

@@ -47,6 +47,32 @@ class LeaseRef:
     start: datetime | None = None  # recorded in case the status branch is lost; None: an older mark
 
 
+Stop = Literal["None", "Hold", "HoldAndDrain"]
+"""What a queue does with workloads: admits them; admits no more; also suspends those that it admitted."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueTerms:
+    """A slice's queue in one cluster (Kueue), for its workloads with GPUs."""
+
+    gpus: int  # of the nodes that are leased and ready now, or their partitions; 0: nothing is admitted
+    stop: Stop = "None"
+    mig: str = ""  # the MIG profile that `gpus` counts; empty: whole GPUs
+    topology: tuple[
+        str, ...
+    ] = ()  # node labels, the largest domain first; empty: placement is the scheduler's
+
+
+@dataclass(frozen=True, slots=True)
+class QueueView:
+    """A slice's queue as the cluster shows it."""
+
+    gpus: int = 0
+    stop: Stop = "None"
+    mig: str = ""
+    problem: str = ""  # why there is none although it is wanted, and what to do
+
+
 @dataclass(frozen=True, slots=True)
 class SliceTerms:
     """A slice's terms in one cluster."""
@@ -56,6 +82,7 @@ class SliceTerms:
     members: tuple[str, ...] = ()  # members, by the name the cluster knows (their email)
     gpus: int | None = None  # most GPUs that its pods may request together; None: no limit
     paused: bool = False  # foreign changes are shown and not repaired
+    queue: QueueTerms | None = None  # None: the slice wants none
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +249,8 @@ class ClusterView:
     """Leases, by uid and start, that have had all their nodes: reported by another process that does the work."""
     sizes: Mapping[str, int] = field(default_factory=dict)
     """The last target size of each elastic pool."""
+    queues: Mapping[str, QueueView] = field(default_factory=dict)
+    """By slice; only of slices that want one, as far as known."""
     clock: Heard | None = field(default=None, compare=False)
     """The server's clock in its answer; None: it has none of its own. Not part of the observed state."""
     fence: Stamp | None = None
@@ -249,7 +278,10 @@ class ClusterDriver(Protocol):
         """Repairs the differences without a slice: nodes' marks, and objects of the cluster as a whole."""
 
     def ensure_slice(self, terms: SliceTerms, stamp: Stamp, now: datetime) -> Answer:
-        """Exactly these namespaces exist and belong to the slice, with all its objects; others only lose the mark."""
+        """Exactly these namespaces exist and belong to the slice, with all its objects; others only lose the mark.
+
+        Its queue too; where the cluster has no queues, the view says so, and all else is done.
+        """
 
     def remove_slice(self, slice_: str, stamp: Stamp, now: datetime) -> Answer:
         """Removes all our objects of it; refused while it holds nodes. Busy while the cluster cleans up."""

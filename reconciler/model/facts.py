@@ -29,7 +29,7 @@ from schemas.status.cards import Card
 from schemas.status.gpr_status import AgentReport, Cause, GPRStatus, NodeRecord, Provenance, WorkspaceRecord
 from schemas.status.gpu_alerts import NodeAlert
 from schemas.status.insights import EndedRecord, Insights
-from schemas.status.inventory import PoolScale, UnmanagedNode
+from schemas.status.inventory import PoolScale, SliceQueue, UnmanagedNode
 from schemas.status.judgements import HeldChange, SpentApproval, TrustRecord
 from schemas.status.outbox import OutboxRecord
 from schemas.status.promises import PromisesRecord
@@ -75,6 +75,7 @@ class Facts:
     cards: Mapping[str, Card] = field(default_factory=dict)  # cards that failed, by serial number
     alerts: Mapping[str, tuple[NodeAlert, ...]] = field(default_factory=dict)  # of GPUs, by cluster
     remedies: Mapping[NodeKey, tuple[Remedy, ...]] = field(default_factory=dict)  # oldest first
+    queues: Mapping[str, tuple[SliceQueue, ...]] = field(default_factory=dict)  # of slices, by cluster
     outbox: Mapping[str, OutboxRecord] = field(default_factory=dict)  # pending messages of routes, by name
     workloads: Mapping[str, WorkloadStatus] = field(default_factory=dict)  # by slice/name
     unread: frozenset[str] = frozenset()  # clusters, see `reconciler.status.recognised_leases`

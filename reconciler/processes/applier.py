@@ -242,7 +242,7 @@ class Applier:
         known.checks = self.hands.knowing(known.checks, uids)
         served = known.served | self.hands.handed_over
         known.served = handed_over(live, Seen({name: view}, {}, Outcomes({}, served)))
-        terms = {name: terms_in(name, wanted, facts)} if wanted.clusters[name].mode == "manage" else {}
+        terms = {name: terms_in(name, wanted, facts, view)} if wanted.clusters[name].mode == "manage" else {}
         found = compare({name: driver}, terms, self._failures, now)
         looked = Looked(terms, found, nodes={name: view.nodes.keys()})
         outcomes = Outcomes(known.checks, known.served, self._drift.resting(looked, now))

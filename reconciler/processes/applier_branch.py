@@ -145,7 +145,10 @@ class Bulletin:
 def _said(report: Report) -> tuple[object, ...]:
     """The parts whose changes are news; not workloads, the time, and past leases."""
     view = report.view
-    seen = None if view is None else (view.nodes, view.slices, view.unmanaged, view.sizes, _waiting(view))
+    if view is None:
+        seen: tuple[object, ...] | None = None
+    else:
+        seen = (view.nodes, view.slices, view.unmanaged, view.sizes, view.queues, _waiting(view))
     return seen, report.differences, report.terms, report.checks, _awaited(report)
 
 

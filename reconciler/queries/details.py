@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from reconciler.model.facts import Facts
 from reconciler.queries import holds, tables
 from reconciler.queries.costs import cost_so_far
 from reconciler.queries.event_search import EventRow
@@ -75,8 +76,19 @@ def slice_data(state: State, name: str, told: Sequence[EventRow]) -> dict[str, A
         **{key: row[key] for key in ("waiting", "holding", "gpusHeld")},
         "requests": tables.gprs(state, name),
         "usage": [] if usage is None else [m.model_dump(mode="json", by_alias=True) for m in usage.months],
+        "queues": queue_rows(state.facts, name),
         "events": list(told),
     }
+
+
+def queue_rows(facts: Facts, slice_: str) -> list[dict[str, Any]]:
+    """The slice's queues, by cluster; none if it wants none."""
+    return [
+        {"cluster": cluster, **row.model_dump(mode="json", by_alias=True, exclude={"slice"})}
+        for cluster, rows in sorted(facts.queues.items())
+        for row in rows
+        if row.slice == slice_
+    ]
 
 
 def cluster_data(state: State, name: str, told: Sequence[EventRow]) -> dict[str, Any]:

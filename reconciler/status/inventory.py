@@ -51,6 +51,7 @@ def inventory(cluster: str, facts: Facts, wanted: Wanted) -> Inventory:
         nodes=tuple(nodes[:MAX_ROWS]),
         unmanaged=facts.unmanaged.get(cluster, ()),
         faults=_faults(facts, cluster),
+        queues=facts.queues.get(cluster, ()),
     )
 
 

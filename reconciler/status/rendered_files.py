@@ -43,6 +43,7 @@ class Rendered:
                 facts.alerts,
                 facts.remedies,
                 facts.workloads,
+                facts.queues,
             ),
         )
         # The order is left out: ageing changes it over time, and the next new fact updates it.

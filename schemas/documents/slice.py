@@ -95,6 +95,16 @@ class SliceLimits(Model):
     )
 
 
+class Queues(Model):
+    """What workloads inside the slice queue in."""
+
+    kueue: bool = Field(
+        False,
+        description="Keep a Kueue queue for the slice's leases in each of its clusters; a LocalQueue named `default` "
+        "in each namespace.",
+    )
+
+
 class SliceSpec(Model):
     """People, places and limits of a slice."""
 
@@ -118,6 +128,7 @@ class SliceSpec(Model):
     paused: bool = Field(
         False, description="Foreign changes of it in clusters are shown but not repaired; requests go on."
     )
+    queues: Queues = Field(Queues(), description="Queues for workloads inside the slice.")
     notifications: Routes = ()
     weight: float = Field(
         1.0, gt=0, le=1000, description="Share relative to other slices at the same priority."

@@ -64,6 +64,22 @@ class PoolNodes(Document):
     nodes: tuple[str, ...] = Field((), description="Names of its nodes, or of a part of them, sorted.")
 
 
+class SliceQueue(Model):
+    """A slice's Kueue queue in the cluster."""
+
+    slice: str = Field(description="Name of the slice.")
+    gpus: int = Field(0, description="GPUs that its workloads may use together now; partitions with `mig`.")
+    stop: Literal["None", "Hold", "HoldAndDrain"] = Field(
+        "None",
+        description="None: workloads are admitted; Hold: no more are; HoldAndDrain: admitted ones are suspended too.",
+    )
+    mig: str = Field("", description="MIG profile of the partitions; empty: whole GPUs.")
+    state: Literal["Kept", "Observed", "Missing"] = Field(
+        description="Kept: it is so in the cluster; Observed: it would be so; Missing: the message says why.",
+    )
+    message: str = Field("", description="Why the cluster has none, and what to do.")
+
+
 class NodeFaults(Model):
     """Recent faults of a node."""
 
@@ -84,6 +100,7 @@ class Inventory(Document):
         (), description="GPU nodes outside every pool, the first 1000."
     )
     faults: tuple[NodeFaults, ...] = Field((), description="Nodes that failed within 30 days, by name.")
+    queues: tuple[SliceQueue, ...] = Field((), description="Queues of slices that want one, by slice.")
 
 
 class Reservation(Model):

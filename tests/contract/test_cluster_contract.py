@@ -12,6 +12,8 @@ from reconciler.model.cluster_port import (
     ClusterView,
     Done,
     LeaseRef,
+    QueueTerms,
+    QueueView,
     Refused,
     SliceTerms,
     Stamp,
@@ -102,6 +104,20 @@ def test_a_slice_goes_only_when_it_holds_no_node(rig):
     answer, at = finish(lambda t: rig.driver.remove_slice("vision", FIRST, t), NOW)
     assert answer == Done()
     assert list(rig.driver.observe(at).slices) == ["speech"]
+
+
+def test_a_queue_is_as_wanted_or_the_cluster_says_why_there_is_none(rig):
+    """A9: and the slice is whole either way; the control plane of the contract has no Kueue."""
+    wanted = SliceTerms("vision", ("vision-train",), queue=QueueTerms(8, "Hold"))
+    assert rig.driver.ensure_slice(wanted, FIRST, NOW) == Done()
+    assert rig.driver.differences((wanted,), NOW) == ()
+    found = rig.driver.observe(NOW).queues
+    assert list(found) == ["vision"]
+    assert found["vision"].problem or found["vision"] == QueueView(8, "Hold")
+    none = replace(wanted, queue=None)
+    assert rig.driver.ensure_slice(none, FIRST, NOW) == Done()
+    assert rig.driver.differences((none,), NOW) == ()
+    assert rig.driver.observe(NOW).queues == {}
 
 
 # --- handing over and taking back ---

@@ -160,6 +160,8 @@ CASES: dict[str, Json] = {
     "what elastic pools scale": {**REPO, "scaleTargets": [TARGET, GROUP]},
     "what elastic pools scale in pull mode": {**PULL, "scaleTargets": [GROUP]},
     "drains by NVSentinel": {**REPO, "nvsentinel": True},
+    "Kueue's queues": {**REPO, "kueue": True},
+    "Kueue's queues in pull mode": {**PULL, "kueue": True, "nvsentinel": True},
     "drains by NVSentinel in pull mode": {**PULL, "nvsentinel": True, "scaleTargets": [GROUP]},
     "what elastic pools scale in a cluster that is not driven": {
         **REPO,

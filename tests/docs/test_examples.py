@@ -39,7 +39,14 @@ def manifests() -> Iterator[object]:
                     yield pytest.param(text, id=f"{page.relative_to(ROOT)} block {i}.{j}")
 
 
-@pytest.mark.parametrize("text", list(manifests()))
+def examples() -> Iterator[object]:
+    for file in sorted((ROOT / "examples" / "queues").glob("*.yaml")):
+        text = file.read_text(encoding="utf-8")
+        if "apiVersion: egs.dev/" in text:
+            yield pytest.param(text, id=str(file.relative_to(ROOT)))
+
+
+@pytest.mark.parametrize("text", [*manifests(), *examples()])
 def test_a_manifest_in_the_docs_is_valid(text: str) -> None:
     content = yaml.safe_load(text)
     names = {**content["spec"], **content["metadata"]}

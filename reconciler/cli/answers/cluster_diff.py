@@ -89,7 +89,7 @@ def _look(state: State, names: Sequence[str], reach: Reach) -> Looked:
     looked.wanted = with_found(looked.wanted, found_in(looked.wanted, looked.views))
     for name in list(looked.views):
         with _troubles(looked, name):
-            terms = terms_in(name, looked.wanted, looked.facts)
+            terms = terms_in(name, looked.wanted, looked.facts, looked.views[name])
             looked.differences[name] = drivers[name].differences(terms, now)
     for name in looked.troubles:
         looked.views.pop(name, None)

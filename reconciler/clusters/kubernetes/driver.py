@@ -38,8 +38,8 @@ from reconciler.clusters.kubernetes.nodes.node_marks import Marks, differing, la
 from reconciler.clusters.kubernetes.nodes.node_writer import NODES, NodeWriter
 from reconciler.clusters.kubernetes.nodes.pool_scale import Scaling
 from reconciler.clusters.kubernetes.nodes.stray_pods import Strays
+from reconciler.clusters.kubernetes.queues.queued_slices import QueuedSlices
 from reconciler.clusters.kubernetes.tenancy.cluster_events import Heard, announce
-from reconciler.clusters.kubernetes.tenancy.slice_writer import Slices
 from reconciler.model.cluster_port import (
     Answer,
     Busy,
@@ -104,7 +104,7 @@ class KubernetesCluster:
         self._nodes = Informer(api, NODES, read_node, wake=wake)
         read = partial(read_pod, system=home.namespace)
         self._pods = Informer(api, PODS, read, wake=wake, matters=lambda pod: pod.gpus > 0)
-        self._slices = Slices(api, home.project, home.namespace, wake)
+        self._slices = QueuedSlices(api, home.project, home.namespace, name, wake)
         self._writer = NodeWriter(api, self._nodes, home.project)
         self._checks = Checks(api, spec, self._writer, home.namespace, wake)
         self._resets = GpuResets(api, spec, home.namespace)
@@ -131,8 +131,7 @@ class KubernetesCluster:
         known = self._known()
         self._refuse_stale()
         view = self._drains.shown(self._looks.look(known, self._pods_by_node(known), now))
-        fence, placed = self._slices.newest(), self._slices.workloads.placed(now)
-        return replace(view, sizes=self._scaling.sizes(), fence=fence, clock=heard, placed=placed)
+        return self._slices.shown(replace(view, sizes=self._scaling.sizes(), clock=heard), now)
 
     def differences(self, slices: tuple[SliceTerms, ...], now: datetime) -> tuple[Difference, ...]:
         """For nodes, slices and placement; differences of the cluster as a whole have no slice."""

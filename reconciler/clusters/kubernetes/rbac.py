@@ -10,6 +10,7 @@ from reconciler.clusters.kubernetes.admission.webhook_certificates import SECRET
 from reconciler.clusters.kubernetes.names import WORKLOAD_ACCOUNT
 from reconciler.clusters.kubernetes.nodes import drain_requests
 from reconciler.clusters.kubernetes.nodes.gpu_resets import NVSENTINEL
+from reconciler.clusters.kubernetes.queues import queue_objects
 from schemas.export.crds import GROUP, PLURAL
 
 
@@ -124,6 +125,17 @@ DRAIN_RULES: tuple[Rule, ...] = (
     ),
 )
 """For the controller where `spec.remediation.nvsentinel` allows it."""
+
+QUEUE_RULES: tuple[Rule, ...] = tuple(
+    Rule(queue_objects.GROUP, plural, _OWNED, why)
+    for plural, why in (
+        ("topologies", "where the nodes of a slice's queue are"),
+        ("resourceflavors", "the nodes of a slice's queue"),
+        ("clusterqueues", "a slice's queue: its GPUs, and when it admits workloads"),
+        ("localqueues", "the queue's doors in the slice's namespaces"),
+    )
+)
+"""For the controller where slices have Kueue queues (`spec.queues.kueue`)."""
 
 ADMISSION_RULES: tuple[Rule, ...] = (
     Rule("", "namespaces", _READ, "which slice a namespace belongs to"),

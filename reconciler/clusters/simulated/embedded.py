@@ -71,7 +71,7 @@ class EmbeddedCluster:
         return self._call(now, False, lambda s: (s.world, self._view(s, now)))
 
     def differences(self, slices: tuple[SliceTerms, ...], now: datetime) -> tuple[Difference, ...]:
-        """A slice is only its namespaces here, so only they can be missing or surplus."""
+        """A slice is only its namespaces and its queue here."""
         return self._call(now, False, lambda s: (s.world, simulated_writes.differing(s, slices)))
 
     def ensure_fleet(self, stamp: Stamp, now: datetime) -> Answer:  # noqa: ARG002 - the port has it
@@ -79,7 +79,7 @@ class EmbeddedCluster:
         return self._call(now, False, lambda s: (s.world, Done()))
 
     def ensure_slice(self, terms: SliceTerms, stamp: Stamp, now: datetime) -> Answer:
-        """Exactly these namespaces belong to the slice."""
+        """Exactly these namespaces belong to the slice; its queue is shown as wanted."""
         return self._call(now, True, lambda s: simulated_writes.slice_ensured(s, terms, stamp))
 
     def remove_slice(self, slice_: str, stamp: Stamp, now: datetime) -> Answer:

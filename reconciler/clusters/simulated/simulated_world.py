@@ -31,6 +31,8 @@ from reconciler.model.cluster_port import (
     LeaseRef,
     NodeView,
     Note,
+    QueueTerms,
+    QueueView,
     Stage,
     Stamp,
     WorkloadView,
@@ -87,6 +89,7 @@ class SliceState:
     stamp: Stamp
     present: bool = True
     ensured: datetime = EPOCH  # when it was last ensured
+    queue: QueueTerms | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +318,12 @@ def view_of(world: World, fleet: Fleet, now: datetime) -> ClusterView:
         )
         for w in world.workloads
     )
-    return ClusterView(now, nodes, slices, workloads, fence=_fence(world))
+    queues = {
+        name: QueueView(s.queue.gpus, s.queue.stop, s.queue.mig)
+        for name, s in sorted(world.slices.items())
+        if s.present and s.queue is not None
+    }
+    return ClusterView(now, nodes, slices, workloads, fence=_fence(world), queues=queues)
 
 
 def _fence(world: World) -> Stamp | None:

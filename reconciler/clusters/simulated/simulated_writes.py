@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Literal
 
 from reconciler.clusters.simulated.scripted_faults import dead_nodes, upgrades
 from reconciler.clusters.simulated.simulated_checks import NODE_GONE, finished
@@ -172,11 +173,11 @@ def slice_ensured(s: WriteTarget, terms: SliceTerms, stamp: Stamp) -> Changed:
     namespaces = tuple(sorted(set(namespaces)))
     whole = state is not None and namespaces_of(s.world, name, s.now) == namespaces
     ensured = state.ensured if state is not None and whole else s.now
-    return s.world.with_slice(name, SliceState(namespaces, stamp, ensured=ensured)), Done()
+    return s.world.with_slice(name, SliceState(namespaces, stamp, ensured=ensured, queue=terms.queue)), Done()
 
 
 def differing(s: WriteTarget, slices: tuple[SliceTerms, ...]) -> tuple[Difference, ...]:
-    """Missing and surplus namespaces of these slices."""
+    """Missing and surplus namespaces of these slices, and queues on other terms."""
     found: list[Difference] = []
     for terms in slices:
         have = namespaces_of(s.world, terms.name, s.now)
@@ -184,6 +185,13 @@ def differing(s: WriteTarget, slices: tuple[SliceTerms, ...]) -> tuple[Differenc
         extra = sorted(set(have) - set(terms.namespaces))
         found += [Difference(terms.name, f"Namespace {n}", "missing") for n in missing]
         found += [Difference(terms.name, f"Namespace {n}", "extra") for n in extra]
+        state = s.world.slices.get(terms.name)
+        queue = state.queue if state is not None and state.present else None
+        if queue != terms.queue:
+            how: Literal["missing", "extra", "changed"] = "changed"
+            if queue is None or terms.queue is None:
+                how = "missing" if queue is None else "extra"
+            found.append(Difference(terms.name, f"ClusterQueue {terms.name}", how))
     return tuple(found)
 
 

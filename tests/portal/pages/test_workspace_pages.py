@@ -18,6 +18,7 @@ LIMITED = slice_(
     owners=[{"email": "olga@example.com"}],
     quota={"gpus": 64, "gpuHoursPerMonth": 100},
     limits={"maxWaiting": 3},
+    queues={"kueue": True},
 )
 
 
@@ -48,6 +49,16 @@ def page(site: Site, path: str, key: str = "bo-owner") -> str:
     answer = browser(site, key).get(path)
     assert answer.status_code == 200, answer.text
     return answer.text
+
+
+def test_a_workspace_says_what_its_queue_does(site: Site) -> None:
+    """A9: in pages as in the API and in the SDK's record."""
+    assert "<dt>Queue in east</dt><dd>8 GPUs, admits work</dd>" in page(site, "/workspaces/vision")
+    assert "Queue in" not in page(site, "/workspaces/nlp", "ada-owner")
+    with site.client("bo-owner") as bo:
+        found = bo.get("/api/v1/slice-workspace", params={"workspaceName": "vision"}).json()["data"]
+    want = {"cluster": "east", "gpus": 8, "stop": "None", "mig": "", "state": "Kept", "message": ""}
+    assert found["queues"] == [want]
 
 
 def test_a_member_sees_their_workspaces_and_no_name_of_others(site: Site) -> None:

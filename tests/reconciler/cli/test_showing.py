@@ -8,7 +8,7 @@ import pytest
 
 from tests.reconciler.cli.rig import NOW, Control, egs, fleet, folder, minutes, repository, request, worktree
 from tests.support.repos import commit, git
-from tests.support.world import cluster
+from tests.support.world import cluster, slice_
 
 LATER = "2026-11-21T08:12:00Z"
 
@@ -214,8 +214,19 @@ def test_slice_cluster_and_node_are_described(busy: Path) -> None:
     assert (node["lease"], node["heldUntil"]) == ("a/run", "2026-11-21T10:07:00Z")
     east = egs("describe", "cluster", "east", "--repo", busy, "--now", LATER, "-o", "json").json
     assert [row["request"] for row in east["schedule"]] == ["a/run", "b/hard", "b/soft"]
-    slice_ = egs("describe", "slice", "a", "--repo", busy, "--now", LATER, "-o", "json").json
-    assert [row["name"] for row in slice_["requests"]] == ["over", "run"]
+    found = egs("describe", "slice", "a", "--repo", busy, "--now", LATER, "-o", "json").json
+    assert [row["name"] for row in found["requests"]] == ["over", "run"]
+    assert found["queues"] == []
+
+
+def test_a_slice_that_wants_queues_is_described_with_them(tmp_path: Path) -> None:
+    """A9: by cluster, with what it does now."""
+    files = fleet(**{"slices/a/slice.yaml": slice_("a", queues={"kueue": True})}, **request("a/run", 2))
+    repo = repository(tmp_path / "r.git", files)
+    Control(repo, tmp_path / "state").run(minutes(10))
+    found = egs("describe", "slice", "a", "--repo", repo, "--now", "2026-11-21T08:10:00Z", "-o", "json").json
+    want = {"cluster": "east", "gpus": 16, "stop": "None", "mig": "", "state": "Kept", "message": ""}
+    assert found["queues"] == [want]
 
 
 @pytest.mark.parametrize(

@@ -45,12 +45,12 @@ def wanted(slice_spec: dict[str, object], **east: object) -> Wanted:
 def test_the_bound_on_gpus(
     quota: dict[str, object], requests: dict[str, GPRStatus], want: int | None
 ) -> None:
-    (terms,) = terms_in("east", wanted(quota), Facts(at(1), "c0", requests))
+    (terms,) = terms_in("east", wanted(quota), Facts(at(1), "c0", requests), None)
     assert terms.gpus == want
 
 
 def test_members_are_named_by_their_address() -> None:
-    (terms,) = terms_in("east", wanted({}), Facts(at(1)))
+    (terms,) = terms_in("east", wanted({}), Facts(at(1)), None)
     assert (terms.name, terms.namespaces, terms.members) == ("a", ("a",), ("bo@example.com",))
 
 
@@ -59,14 +59,14 @@ def test_members_are_named_by_their_address() -> None:
     [(False, False, False), (True, False, True), (False, True, True)],
 )
 def test_a_pause_of_either_counts(of_slice: bool, of_cluster: bool, want: bool) -> None:
-    (terms,) = terms_in("east", wanted({"paused": of_slice}, paused=of_cluster), Facts(at(1)))
+    (terms,) = terms_in("east", wanted({"paused": of_slice}, paused=of_cluster), Facts(at(1)), None)
     assert terms.paused is want
 
 
 def test_a_slice_that_left_the_cluster_belongs_there_while_it_holds_nodes() -> None:
     elsewhere = wanted({"clusters": ["west"]})
-    assert terms_in("east", elsewhere, Facts(at(1))) == ()
-    assert [terms.name for terms in terms_in("east", elsewhere, Facts(at(1), "c0", HOLDING))] == ["a"]
+    assert terms_in("east", elsewhere, Facts(at(1)), None) == ()
+    assert [terms.name for terms in terms_in("east", elsewhere, Facts(at(1), "c0", HOLDING), None)] == ["a"]
 
 
 @pytest.mark.parametrize(("sharing", "want"), [("dedicated", ""), ("mig:1g.10gb", "1g.10gb")])

@@ -9,7 +9,7 @@ shows as a difference to the newer controller, which repairs it in its next cycl
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -34,6 +34,8 @@ from reconciler.model.cluster_port import Busy, Refused, Stamp
 
 AGAIN = timedelta(seconds=1)
 """After a concurrent change of an object."""
+SLICE_KINDS = (*KINDS.values(), CLUSTER_ROLE)
+"""Kinds that every slice has in every cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,7 @@ class Item:
     version: str
     body: Json  # metadata with labels only, and the content of its kind
     by: str = ""  # the last other writer, by field manager
+    is_leaving: bool = False  # it is being deleted, and something holds it back
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +124,7 @@ def read_item(kind: Kind, item: Json) -> Item:
         version=str(meta["resourceVersion"]),
         body=body,
         by=_others(meta),
+        is_leaving="deletionTimestamp" in meta,
     )
 
 
@@ -141,71 +145,79 @@ def _others(meta: Json) -> str:
 
 
 class Repairs:
-    """The objects of this project's slices, and their only writer in this process."""
+    """Objects of these kinds of this project's slices, and their only writer in this process."""
 
-    def __init__(self, api: Api, project: str, wake: Callable[[], None]) -> None:
-        self._api = api
-        selector = f"{MANAGED_BY}={MANAGER},{NAMESPACE_SLICE},{OWNER}={project}"
-        self._known = {
-            name: Informer(api, kind.path(), partial(_read_own, kind), selector, wake)
-            for name, kind in KINDS.items()
-        }
-        self._roles = Informer(api, CLUSTER_ROLE.path(), _read_role, f"{MANAGED_BY}={MANAGER}", wake)
+    def __init__(
+        self, api: Api, project: str, wake: Callable[[], None], kinds: Iterable[Kind] = SLICE_KINDS
+    ) -> None:
+        self._api, self._project, self._wake = api, project, wake
+        self._kinds = {kind.name: kind for kind in kinds}
+        self._known = {name: self._informer(kind) for name, kind in self._kinds.items()}
         self._quarrels = Quarrels()
+
+    def _informer(self, kind: Kind) -> Informer[Item]:
+        ours = f"{MANAGED_BY}={MANAGER}"
+        if kind is CLUSTER_ROLE:
+            return Informer(self._api, kind.path(), _read_role, ours, self._wake)
+        selector = f"{ours},{NAMESPACE_SLICE},{OWNER}={self._project}"
+        return Informer(self._api, kind.path(), partial(_read_own, kind), selector, self._wake)
 
     @property
     def informers(self) -> tuple[Informer[Item], ...]:
-        return (*self._known.values(), self._roles)
+        return tuple(self._known.values())
 
     def items(self) -> list[Item]:
         """Every object with the labels of one of our slices."""
-        return [item for known in self._known.values() for _, item in sorted(known.items().items())]
+        return [
+            item
+            for name, known in self._known.items()
+            if self._kinds[name] is not CLUSTER_ROLE
+            for _, item in sorted(known.items().items())
+        ]
 
     def find(self, namespace: str, what: str) -> Item | None:
-        """By Kind/name."""
+        """By Kind/name; an object of the cluster as a whole has no namespace."""
         kind, _, name = what.partition("/")
-        return self._known[kind].items().get(f"{namespace}/{name}")
+        return self._known[kind].items().get(_key(namespace, name))
 
     def role(self) -> tuple[str, ...] | None:
         """How the fixed ClusterRole differs; None if it is missing."""
-        have = self._roles.items().get(MEMBER_ROLE)
+        have = self.find("", f"{CLUSTER_ROLE.name}/{MEMBER_ROLE}")
         return None if have is None else differing(CLUSTER_ROLE, member_role(), have.body)
 
     def put_role(self, now: datetime) -> Busy | Refused | None:
         """Ensures the fixed ClusterRole."""
-        have = self._roles.items().get(MEMBER_ROLE)
+        have = self.find("", f"{CLUSTER_ROLE.name}/{MEMBER_ROLE}")
         if have is not None and not differing(CLUSTER_ROLE, member_role(), have.body):
             return None
         return self._write(CLUSTER_ROLE, member_role(), have, now)
 
     def put(self, want: Json, stamp: Stamp, now: datetime, *, is_new: bool) -> Busy | Refused | None:
         """Ensures the object. `is_new`: its namespace was just created, so the object cannot exist."""
-        kind, namespace = KINDS[want["kind"]], want["metadata"]["namespace"]
+        kind, namespace = self._kinds[want["kind"]], want["metadata"].get("namespace", "")
         have = self.find(namespace, identity(want))
         if have is not None and not differing(kind, want, have.body):
             return None
         if have is None and not is_new:
             found = self._api.find(kind.path(namespace, want["metadata"]["name"]))
             if found is not None and not is_ours(found):
-                return Refused(
-                    "ObjectTaken",
-                    f"{identity(want)} in namespace {namespace} is not ours but has a name that we need; rename it",
-                )
+                text = f"{_shown(want)} is not ours but has a name that we need; rename it"
+                return Refused("ObjectTaken", text)
             have = None if found is None else read_item(kind, found)
         return self._write(kind, _stamped(want, stamp), have, now)
 
     def drop(self, namespace: str, what: str, slice_: str) -> None:
         """Deletes the slice's object of that Kind/name; a foreign one, or another slice's, stays."""
         kind, _, name = what.partition("/")
-        path, known = KINDS[kind].path(namespace, name), self.find(namespace, what)
+        path, known = self._kinds[kind].path(namespace, name), self.find(namespace, what)
         found = self._api.find(path)
         if found is not None:
             if not is_ours(found) or _slice_of(found) not in {slice_, ""}:
                 return
             self._api.delete(path, uid=found["metadata"]["uid"])
-            self._known[kind].forget(f"{namespace}/{name}", int(found["metadata"]["resourceVersion"]))
+            self._known[kind].forget(_key(namespace, name), int(found["metadata"]["resourceVersion"]))
         elif known is not None:
-            self._known[kind].forget(f"{namespace}/{name}", int(known.version))
+            self._known[kind].forget(_key(namespace, name), int(known.version))
 
     def _write(self, kind: Kind, want: Json, have: Item | None, now: datetime) -> Busy | Refused | None:
         path = kind.path(want["metadata"].get("namespace", ""), want["metadata"]["name"])
@@ -229,9 +241,7 @@ class Repairs:
         """Once more, on the present version: a quota's status changes with every pod."""
         found, stamp = self._api.find(path), stamp_of(want)
         if found is not None and stamp is not None:
-            refusal = late(
-                f"{identity(want)} of namespace {want['metadata']['namespace']}", stamp_of(found), stamp
-            )
+            refusal = late(_shown(want), stamp_of(found), stamp)
             if refusal is not None:
                 return refusal
         try:
@@ -251,7 +261,17 @@ class Repairs:
         if kind is POLICY and differing(kind, want, done):
             # An apply leaves foreign fields alone; in a network policy these are holes.
             done = self._api.replace(path, {**done, **{field: want[field] for field in kind.content}})
-        (self._roles if kind is CLUSTER_ROLE else self._known[kind.name]).learn(done)
+        self._known[kind.name].learn(done)
+
+
+def _key(namespace: str, name: str) -> str:
+    """As informers name an object."""
+    return f"{namespace}/{name}" if namespace else name
+
+
+def _shown(want: Json) -> str:
+    namespace = want["metadata"].get("namespace")
+    return f"{identity(want)} in namespace {namespace}" if namespace else identity(want)
 
 
 def _slice_of(item: Json) -> str:

@@ -45,6 +45,8 @@ class Kind:
     content: tuple[str, ...]
     """The fields that are ours, besides our labels."""
     is_namespaced: bool = True
+    is_shared: bool = False
+    """Fields inside the content that we do not set belong to others: they are no difference, and stay."""
 
     def path(self, namespace: str = "", name: str = "") -> str:
         """Path of one object, or of all without a name."""
@@ -81,6 +83,7 @@ _RIGHTS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     (GROUP, (PLURAL,), (*_READ, "create", "update", "patch", "delete")),
     ("events.k8s.io", ("events",), _READ),
     ("networking.k8s.io", ("networkpolicies",), _READ),
+    ("kueue.x-k8s.io", ("localqueues", "workloads"), _READ),
 )
 """What a member may do. Not included: Secrets, ServiceAccounts and their tokens; writing quotas, network
 policies or permissions; changing the namespace; binding pods to nodes; evictions.
@@ -182,14 +185,14 @@ def _quota(gpus: int | None) -> list[Json]:
     """None without a limit. A limit of 0 would refuse pods that should stay Pending, so it means none too."""
     if not gpus:
         return []
-    hard = {f"requests.{GPU_RESOURCE}": _quantity(gpus)}
+    hard = {f"requests.{GPU_RESOURCE}": quantity(gpus)}
     for profile in _MIG_PROFILES:
         per_gpu = _MIG_SLICES // int(profile.partition("g.")[0])
-        hard[f"requests.{MIG_RESOURCE_PREFIX}{profile}"] = _quantity(gpus * per_gpu)
+        hard[f"requests.{MIG_RESOURCE_PREFIX}{profile}"] = quantity(gpus * per_gpu)
     return [_made(QUOTA, QUOTA_NAME, spec={"hard": dict(sorted(hard.items()))})]
 
 
-def _quantity(count: int) -> str:
+def quantity(count: int) -> str:
     """A number as the API server writes it: 3000 becomes 3k."""
     for zeros, letter in ((9, "G"), (6, "M"), (3, "k")):
         if count and count % 10**zeros == 0:
@@ -245,8 +248,12 @@ def differing(kind: Kind, want: Json, have: Json) -> tuple[str, ...]:
         if kind is QUOTA:
             hard = (have.get("spec") or {}).get("hard") or {}
             found += [f"spec.hard[{k}]" for k, v in want["spec"]["hard"].items() if hard.get(k) != v]
-        elif (want[field] or None) != (have.get(field) or None):  # the server drops an empty list
-            found += _inside(field, want[field], have.get(field))
+            continue
+        there = have.get(field)
+        if kind.is_shared:
+            there = {key: value for key, value in (there or {}).items() if key in want[field]}
+        if (want[field] or None) != (there or None):  # the server drops an empty list
+            found += _inside(field, want[field], there)
     return tuple(found)
 
 

@@ -205,7 +205,7 @@ class Slices:
             return claim
         troubles = [*self._made_so(terms, claim, stamp, now)]
         if troubles:
-            return _first(troubles)
+            return first_of(troubles)
         done = self._claims.take(terms.name, stamp, lambda c: self._settled(c, terms))
         return done if isinstance(done, Refused) else Done()
 
@@ -255,10 +255,10 @@ class Slices:
         """Removes first, then adds: former members lose their permissions before new ones get any."""
         for namespace in sorted({*claim.made, *self._loose(terms.name)}):
             if namespace not in terms.namespaces:
-                yield from _tried(now, partial(self._released, namespace, claim))
+                yield from tried(now, partial(self._released, namespace, claim))
         for namespace, what in self._surplus(terms, claim):
-            yield from _tried(now, partial(self._repairs.drop, namespace, what, terms.name))
-        yield from _tried(now, partial(self._repairs.put_role, now))
+            yield from tried(now, partial(self._repairs.drop, namespace, what, terms.name))
+        yield from tried(now, partial(self._repairs.put_role, now))
         for namespace in sorted(set(terms.namespaces)):
             yield from self._furnished(terms, namespace, claim, stamp, now)
 
@@ -278,7 +278,7 @@ class Slices:
         mark = partial(
             self._spaces.mark, namespace, terms.name, stamp, made=claim.made[namespace], withheld=withheld
         )
-        troubles = [*_tried(now, mark)]
+        troubles = [*tried(now, mark)]
         if troubles:
             yield from troubles  # a namespace without the mark gets no objects
             return
@@ -287,7 +287,7 @@ class Slices:
             if (late := self._claims.refusal(self._claims.get(terms.name), stamp)) is not None:
                 yield late
                 return
-            yield from _tried(now, partial(self._repairs.put, want, stamp, now, is_new=space is None))
+            yield from tried(now, partial(self._repairs.put, want, stamp, now, is_new=space is None))
 
     # --- what shall be no more ---
 
@@ -307,9 +307,9 @@ class Slices:
         for item in self._by_slice().get(name, ()):
             if item.namespace not in spaces:
                 what = f"{item.kind}/{item.name}"
-                troubles += _tried(now, partial(self._repairs.drop, item.namespace, what, name))
+                troubles += tried(now, partial(self._repairs.drop, item.namespace, what, name))
         if troubles:
-            return _first(troubles)
+            return first_of(troubles)
         gone = self._claims.take(
             name, stamp, lambda c: replace(c, namespaces=None, objects=(), leaving=False, uids={})
         )
@@ -324,9 +324,9 @@ class Slices:
     def _left(self, namespace: str, claim: Claim, stamp: Stamp, now: datetime) -> Iterator[Trouble]:
         space = self._spaces.find(namespace)
         if space is None or not self._is_made(space, claim) or space.is_kept:
-            yield from _tried(now, partial(self._released, namespace, claim))
+            yield from tried(now, partial(self._released, namespace, claim))
             return
-        yield from _tried(now, partial(self._spaces.delete, namespace, stamp))
+        yield from tried(now, partial(self._spaces.delete, namespace, stamp))
         rest = self._spaces.find(namespace)
         if rest is not None:
             yield Busy(now + LEAVING, rest.why_leaving)
@@ -364,7 +364,7 @@ def _strays(terms: SliceTerms, items: Iterable[Item]) -> Iterator[tuple[str, str
             yield item.namespace, what
 
 
-def _tried(now: datetime, act: Callable[[], Trouble | None]) -> Iterator[Trouble]:
+def tried(now: datetime, act: Callable[[], Trouble | None]) -> Iterator[Trouble]:
     """The result of each write; a refused one stops no other, an unreachable server does."""
     try:
         trouble = act()
@@ -378,7 +378,7 @@ def _tried(now: datetime, act: Callable[[], Trouble | None]) -> Iterator[Trouble
         yield trouble
 
 
-def _first(troubles: list[Trouble]) -> Answer:
+def first_of(troubles: list[Trouble]) -> Answer:
     """The first refusal, because it needs action; else the next time to look, and what is waited for."""
     refused = next((t for t in troubles if isinstance(t, Refused)), None)
     if refused is not None:

@@ -156,9 +156,9 @@ def test_a_watch_that_is_silent_makes_the_cluster_unreachable(site, monkeypatch)
 def test_a_namespace_stuck_in_terminating_says_why_and_others_go_on(site):
     meta = {"finalizers": ["example.com/keeps"], "annotations": OFFERED}
     namespace(site.plane, "stuck", **meta)
-    eventually(lambda: site.driver._slices._spaces.find("stuck"), "the namespace")
+    eventually(lambda: site.driver._slices.slices._spaces.find("stuck"), "the namespace")
     site.plane.api.delete("/api/v1/namespaces/stuck")
-    eventually(lambda: site.driver._slices._spaces.find("stuck").is_leaving, "it is leaving")
+    eventually(lambda: site.driver._slices.slices._spaces.find("stuck").is_leaving, "it is leaving")
     answer = site.driver.ensure_slice(SliceTerms("odd", ("stuck",)), FIRST, NOW)
     others = site.driver.ensure_slice(TERMS, FIRST, NOW)
     site.plane.api.merge("/api/v1/namespaces/stuck", {"metadata": {"finalizers": None}})

@@ -84,7 +84,7 @@ def test_the_rules_are_enough_and_none_is_spare(life):
     """Each verb of each rule is asked for in the life of a cluster, and no other is."""
     asked = asked_by(life.plane, life.api)
     life.whole()
-    lived(life.plane, life.driver._slices)
+    lived(life.plane, life.driver._slices.slices)
     rules = [rule for rule in served(life.plane) if rule.group != NVSENTINEL]  # see nodes/test_gpu_resets.py
     assert asked == {(r.group, r.resource, verb) for r in rules for verb in r.verbs if verb not in UNSEEN}
 
