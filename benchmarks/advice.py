@@ -77,7 +77,7 @@ def _counted(instants: Sequence[float], nodes: float) -> Load:
 
 
 def synthetic(kind: str, days: int, nodes: float, seed: int) -> Load:
-    """A load that nobody measured: a day's curve with noise that lasts, and what its name says."""
+    """A drawn load, not a measured one: a day's curve with noise that lasts, and what its name says."""
     draw = np.random.default_rng(seed)
     at = np.arange(days * 144)
     base = np.full(len(at), 10.0) if kind == "quiet" else 10 + 5 * np.sin(2 * np.pi * (at % 144 / 144 - 0.3))

@@ -43,7 +43,7 @@ def test_ci_fails_where_anything_fails_or_cannot_be_tested(
     for name in ("apt-get", "sudo", "openssl", "etcd"):
         script(tools / name, "true")
     env = {"PATH": f"{tools}:{os.environ['PATH']}", "HOME": str(tmp_path)}
-    given = ("EGS_TEST_HELM", "EGS_TEST_DEX", "EGS_TEST_KUEUE", "EGS_TEST_KUBE")
+    given = ("EGS_TEST_HELM", "EGS_TEST_DEX", "EGS_TEST_KUBE")
     env |= dict.fromkeys(given, "/bin/true")
     done = subprocess.run(
         [str(tmp_path / ".ci" / "run")], env=env, capture_output=True, check=False, text=True

@@ -34,6 +34,6 @@ def test_one_that_comes_just_before_the_wait_wakes_nothing_and_is_found(
     ended = threading.Event()
     waiting = threading.Thread(target=signals.wait_for, args=(ended,), daemon=True)
     waiting.start()
-    ended._flag = True  # type: ignore[attr-defined]  # set, and nobody notified
+    ended._flag = True  # type: ignore[attr-defined]  # set, and no waiter notified
     waiting.join(60)
     assert not waiting.is_alive()

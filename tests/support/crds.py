@@ -6,10 +6,12 @@ that need one are skipped, and say so. Descriptions and conversions by webhook a
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -34,31 +36,45 @@ class Published:
     version: str
     folder: str
 
+    def files(self, inside: str) -> Iterator[bytes]:
+        """The YAML files whose paths in the module begin so; skips the test where they cannot be had."""
+        root = f"{self.module}@{self.version}/"
+        with ZipFile(_fetched(self)) as module:
+            for name in sorted(module.namelist()):
+                if name.startswith(root + inside) and name.endswith(".yaml"):
+                    yield module.read(name)
+
 
 JOBSET = Published("sigs.k8s.io/jobset", "v0.12.0", "config/components/crd/bases")
 CLUSTER_API = Published("sigs.k8s.io/cluster-api", "v1.14.2", "core/config/crd/bases")
 KARPENTER = Published("sigs.k8s.io/karpenter", "v1.15.0", "pkg/apis/crds")
+KUEUE = Published("sigs.k8s.io/kueue", "v0.18.2", "config/components/crd/bases")
 
 
-def install_crds(api: Api, published: Published, *plurals: str) -> None:
-    """Returns once the API server serves every one of them, or these; as the version that it stores."""
-    for definition in definitions(published):
+def install_crds(api: Api, published: Published, *plurals: str, version: str | None = None) -> None:
+    """All of them, or these; as the version that is stored, or as this one alone. Returns once they are served."""
+    for definition in map(copy.deepcopy, definitions(published)):
         spec = definition["spec"]
         if plurals and spec["names"]["plural"] not in plurals:
             continue
+        if version is not None:
+            for one in spec["versions"]:
+                one["served"] = one["storage"] = one["name"] == version
         api.create(PATH, definition)
-        version = next(v["name"] for v in spec["versions"] if v["storage"])
-        place = f"/apis/{spec['group']}/{version}/{spec['names']['plural']}"
-        eventually(lambda place=place: api.find(place), f"{place} served")
+        served = next(one["name"] for one in spec["versions"] if one["storage"])
+        place, plural = f"/apis/{spec['group']}/{served}", spec["names"]["plural"]
+        # Discovery comes a moment after the resource itself.
+        eventually(lambda place=place, plural=plural: plural in _listed(api, place), f"{plural} are served")
+
+
+def _listed(api: Api, place: str) -> set[str]:
+    return {found["name"] for found in (api.find(place) or {}).get("resources") or ()}
 
 
 @cache
 def definitions(published: Published) -> tuple[Json, ...]:
     """All definitions of the module; skips the test where they cannot be had."""
-    inside = f"{published.module}@{published.version}/{published.folder}/"
-    with ZipFile(_fetched(published)) as module:
-        files = sorted(n for n in module.namelist() if n.startswith(inside) and n.endswith(".yaml"))
-        found = [yaml.load(module.read(name), yaml.CSafeLoader) for name in files]
+    found = [yaml.load(text, yaml.CSafeLoader) for text in published.files(f"{published.folder}/")]
     assert found, f"{published.module} {published.version} has no definition in {published.folder}"
     for definition in found:
         definition["spec"].pop("conversion", None)

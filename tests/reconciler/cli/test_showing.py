@@ -299,7 +299,7 @@ RENTED = {
 
 
 def test_nodes_outside_of_their_reservations_are_told_from_free_ones(tmp_path: Path) -> None:
-    """F13: and their calendar shows no maintenance that nobody announced, but that which somebody did."""
+    """F13: and their calendar shows announced maintenance and no other."""
     window = {"begin": "2026-11-22T08:00:00Z", "end": "2026-11-22T10:00:00Z"}
     files = {"clusters/east.yaml": cluster(pools=[RENTED], maintenance=[window])}
     repo = folder(tmp_path / "f", fleet(**files))

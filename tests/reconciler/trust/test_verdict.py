@@ -76,6 +76,7 @@ OTHERWISE: dict[str, object] = {
     "quota": {"gpus": 1},
     "limits": {"maxNodes": 1},
     "paused": True,
+    "queues": {"kueue": True},
     "notifications": [{"name": "chat", "secret": "chat"}],
     "weight": 2.0,
 }

@@ -122,7 +122,7 @@ class Api:
     def __init__(self, client: ApiClient, cluster: str, rate: Rate = DEFAULT_RATE) -> None:
         self._client, self._cluster, self._limiter = client, cluster, Limiter(rate)
         self.calls = 0
-        self._user = ""  # impersonated; empty: nobody
+        self._user = ""  # impersonated; empty: no account
         self.heard: Heard | None = None
         """The server's clock in its last answer."""
 

@@ -111,7 +111,7 @@ class Pod:
     ends_at: str | None = None  # its annotation
     checkpointed_at: datetime | None = field(
         default=None, compare=False
-    )  # wakes nobody, however often it is set
+    )  # wakes no loop, however often it is set
 
     @property
     def key(self) -> str:

@@ -142,7 +142,7 @@ class _Made:
         return self.object(FLAVOR, f"{base}-{_digest(spec)}", spec)
 
     def cluster_queue(self, name: str, flavor: Json, quotas: dict[str, str], stop: Stop) -> Json:
-        """For the slice's namespaces only, and with the quota of nobody else."""
+        """For the slice's namespaces only, and with no other quota."""
         rows = [{"name": resource, "nominalQuota": quota} for resource, quota in quotas.items()]
         flavors = [{"name": flavor["metadata"]["name"], "resources": rows}]
         mine = {key: self.own[key] for key in (NAMESPACE_SLICE, OWNER)}

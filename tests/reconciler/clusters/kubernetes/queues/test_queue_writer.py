@@ -24,7 +24,7 @@ from tests.reconciler.clusters.kubernetes.tenants import (
     terms,
 )
 from tests.reconciler.clusters.kubernetes.test_slices_rights import CONTROLLER, granted, may
-from tests.support import kueue
+from tests.support import crds, kueue
 from tests.support.kube import Plane, eventually
 
 QUEUE = QueueTerms(16, topology=("example.com/rack",))
@@ -252,7 +252,7 @@ def test_kueue_may_be_installed_later_and_removed_again(new_kube: Plane, slices:
     assert slices.ensure(TERMS, FIRST, LATER) == Done()
     assert slices.queues() == {"vision": QueueView(16)}
     for plural in kueue.OURS:
-        new_kube.api.delete(f"{kueue.CRDS}/{plural}.kueue.x-k8s.io")
+        new_kube.api.delete(f"{crds.PATH}/{plural}.kueue.x-k8s.io")
     again = LATER + LOOK
 
     def is_missed() -> bool:

@@ -66,7 +66,7 @@ def test_it_is_about_the_request_and_of_the_slices_first_namespace(spaces):
 
 
 def test_a_note_for_everywhere_is_in_each_of_the_slices_namespaces_once(spaces):
-    """J4: whoever looks at one of them sees that the lease ends."""
+    """J4: each of them shows that the lease ends."""
     warned = replace(STARTED, key="warned", reason="GPRWarned", everywhere=True, warning=True)
     for _ in range(2):
         announce(spaces.api, [warned], SLICES, Heard())
