@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
 from reconciler.deploying.part_pods import USER
 from tests.deploy.helm import ROOT
+from tests.support.wheels import built
 
 FILE = ROOT / "deploy" / "Containerfile"
 
@@ -74,3 +77,25 @@ def test_it_starts_every_program_safely() -> None:
 def test_nothing_of_a_developer_s_machine_is_copied() -> None:
     ignored = Path(f"{FILE}.dockerignore").read_text().split()
     assert {"**/__pycache__", ".git", ".venv"} <= set(ignored)
+
+
+def test_the_wheel_has_every_file_of_its_packages(tmp_path: Path) -> None:
+    """Templates, scripts and styles of pages too: each page works without a network and without the sources."""
+    listed = [
+        "git",
+        "-C",
+        str(ROOT),
+        "ls-files",
+        "reconciler",
+        "scheduler",
+        "schemas",
+        "agent",
+        "portal",
+        "demo",
+        "egs",
+    ]
+    tracked = subprocess.run(listed, capture_output=True, text=True, check=True).stdout.split("\n")
+    with ZipFile(built(ROOT, tmp_path)) as wheel:
+        packed = set(wheel.namelist())
+    assert sorted(name for name in tracked if name and name not in packed) == []
+    assert any(name.startswith("portal/pages/static/") for name in packed)
