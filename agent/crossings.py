@@ -18,8 +18,8 @@ from agent.judge import Verdict
 from agent.port import GpuReading
 from reconciler.workloads.thresholds import BRAKE_BIT, HEAT_BITS, Card, Limits, limits_by
 from schemas.documents.thresholds import Thresholds
-from schemas.status.gpr_status import AgentReport
 from schemas.status.gpu_faults import ALERT_NAMES, GpuAction, fault_kind
+from schemas.status.node_status import AgentReport
 from schemas.status.xids import FATAL, WATCHED, class_of
 
 REST_FOR = timedelta(minutes=10)

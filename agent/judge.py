@@ -24,8 +24,8 @@ from agent.evidence import Signal, Trace, followed, links_fail_at_once, mended, 
 from agent.port import GpuReading
 from agent.signs import REST, Patience, Sign
 from schemas.documents.cluster import Health
-from schemas.status.gpr_status import AgentReport, PastFault
 from schemas.status.gpu_faults import ALERT_NAMES, SEVERITY, GpuAction, fault_kind, kind_name, severity
+from schemas.status.node_status import AgentReport, PastFault
 
 FAULTS_KEPT = timedelta(days=1)
 COMES_BACK_WITHIN = timedelta(days=1)

@@ -25,8 +25,8 @@ from schemas.errors import Fault
 from schemas.reading.reader import parse_to_json
 from schemas.reading.strict_yaml import Refused
 from schemas.reading.yaml_text import dump
-from schemas.status.gpr_status import AgentReport, GpuReport, NodeMetadata
 from schemas.status.gpu_faults import came_back, fault_kind
+from schemas.status.node_status import AgentReport, GpuReport, NodeMetadata
 
 if TYPE_CHECKING:
     from reconciler.trust.sshsig import PrivateKey

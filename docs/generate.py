@@ -36,7 +36,17 @@ from schemas.documents import (
 from schemas.documents.base import Model
 from schemas.export.json_schemas import AsWritten
 from schemas.rules.rule_list import RULES
-from schemas.status import cards, gpr_status, inventory, judgements, outbox, remedies, usage, workload_status
+from schemas.status import (
+    cards,
+    gpr_status,
+    inventory,
+    judgements,
+    node_status,
+    outbox,
+    remedies,
+    usage,
+    workload_status,
+)
 from schemas.status.gpu_faults import FAULT_KINDS, NODE_FAULT_KINDS
 
 MODELS: dict[str, type[Model]] = {
@@ -47,7 +57,7 @@ MODELS: dict[str, type[Model]] = {
     "GPRTemplate": gpr.Wish,
     "Approval": approval.ApprovalSpec,
     "GPRStatus": gpr_status.GPRStatus,
-    "NodeRecord": gpr_status.NodeRecord,
+    "NodeRecord": node_status.NodeRecord,
     "Inventory": inventory.Inventory,
     "PoolNodes": inventory.PoolNodes,
     "Schedule": inventory.Schedule,
@@ -66,7 +76,7 @@ MODELS: dict[str, type[Model]] = {
     "Cards": cards.CardsRecord,
     "Remedies": remedies.RemediesRecord,
     "WorkspaceRecord": gpr_status.WorkspaceRecord,
-    "AgentReport": gpr_status.AgentReport,
+    "AgentReport": node_status.AgentReport,
 }
 SETTINGS: dict[str, type[object]] = {
     "controller": reconciler_settings.Settings,

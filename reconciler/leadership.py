@@ -31,7 +31,8 @@ from reconciler.store.store_port import Store
 from reconciler.telling.news import PendingEvents
 from schemas.documents.cluster import ClusterSpec
 from schemas.errors import Fault, UserError
-from schemas.status.gpr_status import AgentReport, GPRStatus, Phase
+from schemas.status.gpr_status import GPRStatus, Phase
+from schemas.status.node_status import AgentReport
 
 log = logging.getLogger(__name__)
 

@@ -22,7 +22,8 @@ from schemas.documents.base import Document
 from schemas.errors import Fault
 from schemas.reading.reader import read_document, rule_of
 from schemas.reading.strict_yaml import MAX_BYTES
-from schemas.status.gpr_status import TERMINAL, AgentReport, NodeState, Phase
+from schemas.status.gpr_status import TERMINAL, Phase
+from schemas.status.node_status import AgentReport, NodeState
 
 OWED = frozenset({"GPR", "Approval", "WorkspaceRequest"})
 """Kinds of documents where each change is answered."""

@@ -11,7 +11,7 @@ In a training loop, which it leaves as it is but for saving at the boundaries of
 
 As a command:
 
-    egs_ends.py due --lead 600       exit status 0 from so many seconds before the end on, else 1
+    egs_ends.py due --lead 600       exit status 0 if the end is at most 600 seconds away, else 1
     egs_ends.py open --lead 120      the opposite: a readiness probe that takes no new requests near the end
     egs_ends.py wait --lead 600      returns when it is due
     egs_ends.py drain --metrics URL --within 50     returns when a vLLM server has no request, or after so long
@@ -46,7 +46,7 @@ def ends_at(file: str = FILE) -> float | None:
 
 
 def due(lead_s: float, file: str = FILE) -> bool:
-    """Whether the end is at most so many seconds away."""
+    """Whether the end is at most `lead` seconds away."""
     end = ends_at(file)
     return end is not None and time.time() >= end - lead_s
 

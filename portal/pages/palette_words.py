@@ -37,7 +37,7 @@ _HOTTEST = re.compile(r"(?:which\s+is\s+)?(?:the\s+)?(?:hottest|hot|warmest)(?:\
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """So many nodes of a shape for so long."""
+    """A number of nodes of a shape, for a number of minutes."""
 
     nodes: int
     gpus_per_node: int
@@ -53,7 +53,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class FreeAsk:
-    """When so many nodes are free."""
+    """The question when a number of nodes is free."""
 
     nodes: int
     shape: str

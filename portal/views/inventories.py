@@ -28,7 +28,7 @@ from scheduler.snapshot import Lease, Pool
 from schemas.documents.gpr import RequestSpec
 from schemas.documents.slice import SliceSpec
 from schemas.rules.limits import broken_there
-from schemas.status.gpr_status import GpuReport, NodeState
+from schemas.status.node_status import GpuReport, NodeState
 
 _LEAST = RequestSpec(slice="none", nodes=1, duration=timedelta(minutes=1), priority=1)
 """The smallest possible request: a pool that refuses it refuses every request of the workspace."""

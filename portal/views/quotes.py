@@ -116,10 +116,7 @@ def _wrong(slice_: str, fields: dict[str, Any]) -> str:
     """The same messages as for a file with these fields."""
     found = read_document(gpr_path(slice_, "wish"), new_document("GPR", "wish", {"slice": slice_, **fields}))
     problems = found if isinstance(found, tuple) else ()
-    return (
-        "; ".join(f"{problem.message}; {problem.fix}" for problem in problems[:5])
-        or "this request is not possible"
-    )
+    return "; ".join(problem.advice for problem in problems[:5]) or "this request is not possible"
 
 
 def _likely(view: View, spec: RequestSpec, answers: tuple[Quote, ...]) -> dict[PoolKey, Forecast]:

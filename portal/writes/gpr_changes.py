@@ -104,7 +104,7 @@ def _check_reads(path: str, data: bytes) -> None:
     document = read_document(path, data)
     if not isinstance(document, GPR):
         problems = document if isinstance(document, tuple) else ()
-        raise bad_parameters("; ".join(f"{problem.message}; {problem.fix}" for problem in problems[:5]))
+        raise bad_parameters("; ".join(problem.advice for problem in problems[:5]))
 
 
 # -- an existing request -----------------------------------------------------------------------------------------------

@@ -34,8 +34,9 @@ from reconciler.status.recognised_leases import is_unread
 from schemas.documents.cluster import ClusterSpec
 from schemas.documents.pool import Pool
 from schemas.reading.units import format_instant
-from schemas.status.gpr_status import GPRStatus, NodeState, Phase
+from schemas.status.gpr_status import GPRStatus, Phase
 from schemas.status.gpu_faults import GpuAction
+from schemas.status.node_status import NodeState
 
 LET_GO = "LetGo"
 """Why a node of an elastic pool is closed before it is removed."""

@@ -113,7 +113,7 @@ def check_typed(path: str, data: bytes, old: bytes) -> None:
     problems = after if isinstance(after, tuple) else ()
     bad = [p for p in problems if p.rule in _MALFORMED and p.message not in known]
     if bad:
-        raise WrongUse("; ".join(f"{p.message}; {p.fix}" for p in bad))
+        raise WrongUse("; ".join(p.advice for p in bad))
 
 
 def _estimate(source: Source, done: Submitted, key: str) -> dict[str, Any] | None:

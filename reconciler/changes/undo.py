@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reconciler.documents.yaml_edit import Field, with_field
+from reconciler.model.differing import differing
 from reconciler.sources.command_errors import NotAllowed, NotFound
 from reconciler.sources.source import Changes
 from reconciler.store.store_port import Commit, Store
@@ -167,7 +168,7 @@ def _content(path: str, data: bytes) -> Any:
 
 def _differing(was: Any, made: Any) -> list[Field]:
     before, after = dict(_leaves(was, ())), dict(_leaves(made, ()))
-    return sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+    return sorted(differing(before, after))
 
 
 def _leaves(value: Any, field: Field) -> Iterator[tuple[Field, Any]]:

@@ -45,7 +45,7 @@ def rows(where: Where, kind: str, filters: Filters) -> Rows:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A state, and the instant as of which waits and costs are."""
+    """A state, and the instant for which waits and costs are computed."""
 
     state: State
     now: datetime

@@ -49,8 +49,9 @@ from reconciler.planning.queue_place import asked_anew, let_past, placed
 from reconciler.planning.snapshot import at, pools_and_leases, stray_nodes
 from reconciler.settings import Settings
 from scheduler.snapshot import PoolKey
-from schemas.status.gpr_status import WAITING, Cause, GPRStatus, NodeMetadata, NodeRecord, NodeState
+from schemas.status.gpr_status import WAITING, Cause, GPRStatus
 from schemas.status.inventory import SliceQueue, UnmanagedNode
+from schemas.status.node_status import NodeMetadata, NodeRecord, NodeState
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from reconciler.model.differing import differing
 from reconciler.store.store_port import Entry
 from schemas.status.judgements import HeldChange
 
@@ -29,9 +30,7 @@ def overlaid(
     if not by_path and not before.held:
         return sorted(changed, key=lambda entry: entry.path), before
     main = {entry.path: entry for entry in changed}
-    moved = {
-        path for path in by_path.keys() | before.held.keys() if by_path.get(path) != before.held.get(path)
-    }
+    moved = differing(by_path, before.held)
     touched = main.keys() | moved
 
     def of_main(path: str) -> Entry:

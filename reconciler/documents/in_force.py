@@ -17,6 +17,7 @@ from typing import TypeVar
 from reconciler.documents.held_edits import Overlay, overlaid
 from reconciler.documents.read_ahead import Ahead
 from reconciler.documents.unread_files import LeftOut, is_quiet, key_of
+from reconciler.model.differing import differing
 from reconciler.model.facts import Facts, Filed, Wanted, Workspace
 from reconciler.model.pools import manifest_pools
 from reconciler.model.request_files import Filings, UnreadFile
@@ -254,7 +255,7 @@ class Desired:
         asked = {d.metadata.name: d.spec for d in self._all(WorkspaceRequest)}
         own = {d.metadata.name for d in self._all(Slice)}
         refused = {
-            rule[1]["name"]: _sentence(problem)
+            rule[1]["name"]: problem.sentence
             for path, problem in self._errors.items()
             if (rule := rule_of(path)) is not None and rule[0].kind == "WorkspaceRequest"
         }
@@ -355,8 +356,8 @@ class Desired:
     def _file_anew(self, errors: dict[str, Problem]) -> None:
         """Files the requests again whose file, template or error changed; all others stay as filed."""
         templates = {p: k for p, k in self._force.items() if isinstance(k.document, GPRTemplate)}
-        stale = self._changed | _differing(self._errors, errors)
-        if others := _differing(self._templates, templates):
+        stale = self._changed | differing(self._errors, errors)
+        if others := differing(self._templates, templates):
             gprs = self._repository.gprs.items()
             stale |= {gpr_path(*key) for key, gpr in gprs if template_path(gpr.spec.template or "") in others}
         filed = dict(self._filed.raw)
@@ -380,7 +381,7 @@ class Desired:
             return self._file(document, error)
         if error is None or path not in self._repository.refused:
             return None
-        return Filed(None, _sentence(error))
+        return Filed(None, error.sentence)
 
     def _file_unread(self, entry: Entry) -> Filed:
         """The filing of an unread file; such a file has no problems."""
@@ -390,18 +391,10 @@ class Desired:
 
     def _file(self, document: GPR, error: Problem | None) -> Filed:
         if error is not None and error.rule not in QUEUES_ANYWAY:
-            return Filed(None, _sentence(error), ends=document.spec.early_release)
+            return Filed(None, error.sentence, ends=document.spec.early_release)
         template = self._force.get(template_path(document.spec.template or ""))
         wish = template.document.spec if template and isinstance(template.document, GPRTemplate) else None
         resolved = resolve(document.spec, wish)
         if isinstance(resolved, str):
             return Filed(None, resolved, ends=document.spec.early_release)
         return Filed(resolved, nonce=document.metadata.labels.get(NONCE, ""))
-
-
-def _differing(old: Mapping[str, object], new: Mapping[str, object]) -> set[str]:
-    return {key for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
-
-
-def _sentence(problem: Problem) -> str:
-    return f"{problem.file}:{problem.line}: {problem.message}; {problem.fix}"

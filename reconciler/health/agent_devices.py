@@ -16,7 +16,7 @@ from reconciler.model.facts import NodeKey, Wanted
 from reconciler.store.store_port import Store
 from reconciler.trust.machines import Machines
 from schemas.errors import EgsError
-from schemas.status.gpr_status import GpuReport
+from schemas.status.node_status import GpuReport
 
 log = logging.getLogger(__name__)
 

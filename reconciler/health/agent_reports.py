@@ -24,7 +24,7 @@ from reconciler.trust.machines import Machines, Signed
 from schemas.documents.cluster import AgentKey, ClusterSpec
 from schemas.errors import Fault
 from schemas.reading.strict_yaml import MAX_BYTES, Refused, load
-from schemas.status.gpr_status import AgentReport
+from schemas.status.node_status import AgentReport
 
 log = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import NodeKey
 from schemas.documents.cluster import ClusterSpec
 from schemas.status.cards import Card, CardFault
-from schemas.status.gpr_status import AgentReport, GpuReport
 from schemas.status.gpu_faults import came_back
+from schemas.status.node_status import AgentReport, GpuReport
 
 LEMON_WITHIN = timedelta(days=30)
 LEMON_FAULTS = 3

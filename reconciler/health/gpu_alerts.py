@@ -15,9 +15,10 @@ from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import NodeKey
 from reconciler.model.statuses import live
 from schemas.documents.cluster import ClusterSpec
-from schemas.status.gpr_status import HOLDING, AgentReport, GPRStatus
+from schemas.status.gpr_status import HOLDING, GPRStatus
 from schemas.status.gpu_alerts import NodeAlert
 from schemas.status.gpu_faults import fault_kind, kind_name
+from schemas.status.node_status import AgentReport
 
 Alerts = Mapping[str, tuple[NodeAlert, ...]]
 """By cluster; by node and reason within."""

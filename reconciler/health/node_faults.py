@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 
 from reconciler.model.facts import NodeKey
 from schemas.documents.cluster import ClusterSpec
-from schemas.status.gpr_status import NodeRecord, NodeState
+from schemas.status.node_status import NodeRecord, NodeState
 
 KEPT = timedelta(days=30)
 """Bad nodes fail again within weeks; older faults say little about a node repaired or moved since."""

@@ -19,7 +19,7 @@ from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import IN_SERVICE, NodeKey, Seen
 from schemas.documents.cluster import ClusterSpec
 from schemas.documents.pool import Pool
-from schemas.status.gpr_status import NodeMetadata, NodeRecord, NodeState
+from schemas.status.node_status import NodeMetadata, NodeRecord, NodeState
 
 DAY = timedelta(days=1)
 NAMED = 3

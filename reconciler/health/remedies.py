@@ -25,8 +25,8 @@ from reconciler.model.statuses import holders
 from schemas.documents.cluster import ClusterSpec
 from schemas.documents.remediation import Remediation
 from schemas.status.cards import Card
-from schemas.status.gpr_status import AgentReport, NodeMetadata, NodeRecord, NodeState
 from schemas.status.gpu_faults import GpuAction
+from schemas.status.node_status import AgentReport, NodeMetadata, NodeRecord, NodeState
 from schemas.status.remedies import Remedy
 
 Remedies = Mapping[NodeKey, tuple[Remedy, ...]]

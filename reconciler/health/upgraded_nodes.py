@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from reconciler.model.cluster_port import UPGRADE_FAILED, NodeView
 from reconciler.model.facts import NodeKey, Seen
 from schemas.documents.pool import Pool
-from schemas.status.gpr_status import NodeRecord, NodeState
+from schemas.status.node_status import NodeRecord, NodeState
 
 UPGRADE, WAITS, FAILED = "DriverUpgrade", "DriverUpgradeWaits", "DriverUpgradeFailed"
 SETTLE = timedelta(minutes=10)

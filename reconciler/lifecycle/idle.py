@@ -19,7 +19,8 @@ from scheduler.lifecycle import Event as Move
 from scheduler.lifecycle import advance
 from schemas.documents.scheduling import IdleReclaim
 from schemas.reading.units import format_duration, format_instant
-from schemas.status.gpr_status import AgentReport, Condition, Eviction, GPRStatus, Phase
+from schemas.status.gpr_status import Condition, Eviction, GPRStatus, Phase
+from schemas.status.node_status import AgentReport
 
 RECLAIMED = "IdleReclaimed"
 

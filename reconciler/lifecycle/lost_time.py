@@ -10,7 +10,8 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from reconciler.model.facts import NodeKey
-from schemas.status.gpr_status import FailedNode, GPRStatus, LostTime, NodeRecord
+from schemas.status.gpr_status import FailedNode, GPRStatus, LostTime
+from schemas.status.node_status import NodeRecord
 
 
 def with_lost_time(

@@ -29,7 +29,8 @@ from reconciler.model.status_edits import (
 )
 from scheduler.lifecycle import Event as Move
 from scheduler.lifecycle import advance
-from schemas.status.gpr_status import Assignment, Cause, Condition, GPRStatus, NodeState, Phase
+from schemas.status.gpr_status import Assignment, Cause, Condition, GPRStatus, Phase
+from schemas.status.node_status import NodeState
 
 FAILURES = frozenset({"ChecksFailed", "NodeLost"})
 """Reasons with which a Releasing request ends as Failed."""

@@ -13,7 +13,8 @@ from reconciler.health.node_health import NOT_CLEAN, PODS_STAY
 from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import Context
 from reconciler.model.status_edits import with_condition, without_condition
-from schemas.status.gpr_status import Condition, GPRStatus, NodeRecord
+from schemas.status.gpr_status import Condition, GPRStatus
+from schemas.status.node_status import NodeRecord
 
 STAYING: Final = PODS_STAY
 """The condition of a request whose nodes are not clean because of remaining pods."""

@@ -26,11 +26,12 @@ from schemas.documents.slice import SliceSpec
 from schemas.documents.workload import WorkloadSpec
 from schemas.documents.workspace import WorkspaceRequestSpec
 from schemas.status.cards import Card
-from schemas.status.gpr_status import AgentReport, Cause, GPRStatus, NodeRecord, Provenance, WorkspaceRecord
+from schemas.status.gpr_status import Cause, GPRStatus, Provenance, WorkspaceRecord
 from schemas.status.gpu_alerts import NodeAlert
 from schemas.status.insights import EndedRecord, Insights
 from schemas.status.inventory import PoolScale, SliceQueue, UnmanagedNode
 from schemas.status.judgements import HeldChange, SpentApproval, TrustRecord
+from schemas.status.node_status import AgentReport, NodeRecord
 from schemas.status.outbox import OutboxRecord
 from schemas.status.promises import PromisesRecord
 from schemas.status.remedies import Remedy

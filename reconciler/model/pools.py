@@ -21,8 +21,9 @@ from schemas.documents.elastic import Reserved
 from schemas.documents.maintenance import Maintenance
 from schemas.documents.pool import Pool as PoolSpec
 from schemas.reading.units import seconds
-from schemas.status.gpr_status import Assignment, NodeRecord
+from schemas.status.gpr_status import Assignment
 from schemas.status.inventory import PoolScale
+from schemas.status.node_status import NodeRecord
 
 ALWAYS = (Window(0, FOREVER),)
 SIGHT_S = int(timedelta(days=365).total_seconds())

@@ -23,7 +23,8 @@ from reconciler.planning.reserve import with_reserve
 from scheduler.plan import plan
 from scheduler.snapshot import Lease, Pool, PoolKey, Promise, Request, Snapshot, shown_slice
 from schemas.reading.units import seconds
-from schemas.status.gpr_status import GPRStatus, NodeState, Phase
+from schemas.status.gpr_status import GPRStatus, Phase
+from schemas.status.node_status import NodeState
 
 
 def build_snapshot(

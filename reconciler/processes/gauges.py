@@ -16,7 +16,8 @@ from reconciler.model.facts import Facts, Wanted
 from reconciler.model.status_edits import clean_by
 from reconciler.model.statuses import changed, live
 from scheduler.calendars.elastic import existing
-from schemas.status.gpr_status import HOLDING, Assignment, Cause, GPRStatus, NodeState, Phase
+from schemas.status.gpr_status import HOLDING, Assignment, Cause, GPRStatus, Phase
+from schemas.status.node_status import NodeState
 
 Series = Mapping[tuple[str, ...], float]
 """Values by their labels."""

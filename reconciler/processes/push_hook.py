@@ -49,8 +49,9 @@ from schemas.reading.units import LONG_NAME_PATTERN, NAME_PATTERN
 from schemas.rules.check import forbidden_edits
 from schemas.rules.problems import Problem, quoted
 from schemas.rules.view import cluster_path
-from schemas.status.gpr_status import AgentReport, Phase
+from schemas.status.gpr_status import Phase
 from schemas.status.judgements import HeldChange, TrustRecord
+from schemas.status.node_status import AgentReport
 
 MAIN, STATUS = "main", "egs/status"
 MOST_TOLD = 20

@@ -17,8 +17,9 @@ from reconciler.sources.command_errors import NotFound, WrongUse
 from scheduler.calendars.elastic import existing
 from schemas.reading.units import instant, wire
 from schemas.rules.view import gpr_path
-from schemas.status.gpr_status import WAITING, GPRStatus, NodeRecord
+from schemas.status.gpr_status import WAITING, GPRStatus
 from schemas.status.gpu_faults import fault_kind
+from schemas.status.node_status import NodeRecord
 
 EVENTS = 20
 """Number of latest events that a description shows."""

@@ -62,7 +62,7 @@ def wished(slice_: str, spec: dict[str, Any]) -> RequestSpec:
     document = read_document(path, new_document("GPR", "wish", {"slice": slice_, **spec}))
     if not isinstance(document, GPR):
         problems = document if isinstance(document, tuple) else ()
-        raise WrongUse("; ".join(f"{problem.message}; {problem.fix}" for problem in problems))
+        raise WrongUse("; ".join(problem.advice for problem in problems))
     found = resolve(document.spec, None)
     assert isinstance(found, RequestSpec)
     return found

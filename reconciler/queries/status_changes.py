@@ -13,6 +13,7 @@ from typing import Any
 
 from egs.commands import output
 from egs.commands.backend import STANDS
+from reconciler.model.differing import differing
 from reconciler.queries.event_search import Filter, event_row
 from reconciler.queries.state import bad_name, is_name
 from reconciler.sources.command_errors import NotAllowed
@@ -139,7 +140,7 @@ def _requests(
             stands = old.get(path) if old_files.get(path) == oid else _stands(store, path, oid)
             if stands is not None:
                 now[path] = stands
-    changed = sorted(path for path in now.keys() | old.keys() if now.get(path) != old.get(path))
+    changed = sorted(differing(old, now))
     return now, [_moved(path, at, old.get(path), now.get(path)) for path in changed]
 
 

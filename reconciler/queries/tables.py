@@ -21,7 +21,8 @@ from scheduler.choices.node_turns import NodesInTurn
 from scheduler.plan import plan
 from scheduler.snapshot import FOREVER, Lease, Plan, PoolKey, Snapshot, Window
 from schemas.reading.units import format_duration, instant, wire
-from schemas.status.gpr_status import HOLDING, WAITING, Cost, GPRStatus, NodeState, Phase
+from schemas.status.gpr_status import HOLDING, WAITING, Cost, GPRStatus, Phase
+from schemas.status.node_status import NodeState
 
 Rows = list[dict[str, Any]]
 SHOWN_WINDOWS = 5

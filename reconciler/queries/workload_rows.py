@@ -12,7 +12,8 @@ from reconciler.model.facts import Facts, Wanted
 from reconciler.model.statuses import holders
 from reconciler.queries.costs import cost_so_far, money
 from schemas.reading.units import format_instant
-from schemas.status.gpr_status import GPRStatus, NodeState
+from schemas.status.gpr_status import GPRStatus
+from schemas.status.node_status import NodeState
 
 Row = dict[str, Any]
 

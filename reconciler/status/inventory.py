@@ -5,8 +5,9 @@ from __future__ import annotations
 from reconciler.model.facts import Facts, Wanted
 from reconciler.model.statuses import live
 from schemas.documents.base import Metadata
-from schemas.status.gpr_status import HOLDING, NodeState
+from schemas.status.gpr_status import HOLDING
 from schemas.status.inventory import Inventory, InventoryNode, InventoryPool, NodeFaults
+from schemas.status.node_status import NodeState
 
 MAX_ROWS = 5000
 """Rows of one list in one file; about 150 bytes each, so a file stays under 1 MB."""

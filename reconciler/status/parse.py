@@ -17,11 +17,12 @@ from schemas.documents.base import Document
 from schemas.errors import UserError
 from schemas.reading.strict_yaml import load
 from schemas.status.cards import CardsRecord
-from schemas.status.gpr_status import ControllerRecord, GPRRecord, GPRStatus, NodeRecord, WorkspaceRecord
+from schemas.status.gpr_status import ControllerRecord, GPRRecord, GPRStatus, WorkspaceRecord
 from schemas.status.gpu_alerts import AlertsRecord
 from schemas.status.insights import EndedRecord, Insights
 from schemas.status.inventory import Inventory, PoolNodes
 from schemas.status.judgements import SpentRecord, TrustRecord
+from schemas.status.node_status import NodeRecord
 from schemas.status.outbox import OutboxRecord
 from schemas.status.promises import PromisesRecord
 from schemas.status.remedies import RemediesRecord, Remedy

@@ -12,7 +12,8 @@ from datetime import datetime
 from reconciler.model.facts import Facts, Wanted
 from reconciler.model.statuses import live
 from schemas.rules.problems import quoted
-from schemas.status.gpr_status import HOLDING, GPRStatus, NodeRecord, NodeState, Phase, WorkspacePhase
+from schemas.status.gpr_status import HOLDING, GPRStatus, Phase, WorkspacePhase
+from schemas.status.node_status import NodeRecord, NodeState
 
 MARKUP = re.compile(r"[\\\[\]<>`|]")
 """Characters that could end a cell, or become a link, code or HTML: texts of agents and checks are untrusted."""

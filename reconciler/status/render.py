@@ -35,13 +35,13 @@ from schemas.status.gpr_status import (
     ControllerRecord,
     GPRRecord,
     GPRStatus,
-    NodeState,
     Phase,
     WorkspacePhase,
 )
 from schemas.status.gpu_alerts import AlertsRecord
 from schemas.status.inventory import PoolNodes
 from schemas.status.judgements import SpentRecord, TrustRecord
+from schemas.status.node_status import NodeState
 from schemas.status.remedies import RemediesRecord, Remedy
 from schemas.status.workload_status import WorkloadRecord
 

@@ -104,10 +104,7 @@ class PendingEvents:
 def refusals(problems: Iterable[Problem], known: Collection[Problem], now: datetime) -> list[Event]:
     """One event for each new error of main; limited in number."""
     new = [p for p in problems if p.severity == "error" and p not in known]
-    told = [
-        Event(now, EventReason.MANIFEST_REFUSED, f"{p.file}:{p.line}: {p.message}; {p.fix}")
-        for p in new[:MOST_REFUSALS]
-    ]
+    told = [Event(now, EventReason.MANIFEST_REFUSED, p.sentence) for p in new[:MOST_REFUSALS]]
     if len(new) > MOST_REFUSALS:
         text = f"{len(new) - MOST_REFUSALS} more problems; problems.yaml lists them"
         told.append(Event(now, EventReason.MANIFEST_REFUSED, text))

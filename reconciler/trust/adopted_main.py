@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from reconciler.model.differing import differing
 from reconciler.store.store_port import Store
 from reconciler.trust.policy import is_governed
 from schemas.errors import Fault
@@ -58,7 +59,7 @@ def adopted(store: Store, main: str, instead_of: str, held: Collection[HeldChang
 
 def changes(before: Mapping[str, Content], after: Mapping[str, Content]) -> tuple[str, ...]:
     """A line for each file that differs, sorted by path."""
-    paths = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
+    paths = sorted(differing(before, after))
     return tuple(f"{_what(path, before, after)} {quoted(path)}" for path in paths)
 
 

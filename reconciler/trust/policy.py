@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from reconciler.model.differing import differing
 from reconciler.model.evidence import Actor, Denial
 from schemas.documents.apikey import ApiKey
 from schemas.documents.approval import Approval
@@ -180,7 +181,7 @@ def _of_slice(actor: Actor, change: Change, name: str) -> Denial | None:
 def _beyond(old: Document, new: Document, free: Collection[str]) -> list[str]:
     """Changed fields that need an admin, by their names in the file; fields of spec in `free` do not."""
     before, after = _fields(old, free), _fields(new, free)
-    return sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+    return sorted(differing(before, after))
 
 
 def _fields(document: Document, free: Collection[str]) -> Mapping[str, Any]:

@@ -23,7 +23,7 @@ from reconciler.workloads.thresholds import Limits, closeness, is_heated, limits
 from reconciler.workloads.workload import Workload
 from schemas.documents.cluster import ClusterSpec
 from schemas.reading.units import format_instant
-from schemas.status.gpr_status import GpuReport
+from schemas.status.node_status import GpuReport
 
 Row = dict[str, Any]
 

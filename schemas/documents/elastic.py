@@ -77,7 +77,10 @@ class Reserved(Model):
     begin: Instant = Field(description="First instant with these nodes.")
     end: Instant = Field(description="First instant without them; after `begin`.")
     nodes: int | None = Field(
-        None, ge=1, le=100_000, description="Only so many, the first of the pool; absent: all of the pool."
+        None,
+        ge=1,
+        le=100_000,
+        description="How many of its nodes, from the first on; absent: all of them.",
     )
 
     def covers(self, rank: int, at: datetime) -> bool:

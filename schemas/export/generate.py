@@ -14,11 +14,12 @@ from schemas.export.generated_files import GeneratedFiles
 from schemas.export.json_schemas import schema_of
 from schemas.reading.reader import PATHS
 from schemas.status.cards import CardsRecord
-from schemas.status.gpr_status import AgentReport, ControllerRecord, GPRRecord, NodeRecord, WorkspaceRecord
+from schemas.status.gpr_status import ControllerRecord, GPRRecord, WorkspaceRecord
 from schemas.status.gpu_alerts import AlertsRecord
 from schemas.status.insights import EndedRecord, Insights
 from schemas.status.inventory import Inventory, PoolNodes, Schedule
 from schemas.status.judgements import SpentRecord, TrustRecord
+from schemas.status.node_status import AgentReport, NodeRecord
 from schemas.status.promises import PromisesRecord
 from schemas.status.remedies import RemediesRecord
 from schemas.status.usage import UsageRecord

@@ -23,6 +23,16 @@ class Problem:
     message: str
     fix: str
 
+    @property
+    def advice(self) -> str:
+        """What is wrong, and what to do."""
+        return f"{self.message}; {self.fix}"
+
+    @property
+    def sentence(self) -> str:
+        """Where, what, and what to do."""
+        return f"{self.file}:{self.line}: {self.advice}"
+
 
 def quoted(text: str) -> str:
     """The text as one printable line: other characters are escaped, and the end is cut off.

@@ -8,7 +8,8 @@ from pydantic import Field
 
 from schemas.documents.base import Document, Model
 from schemas.reading.units import Instant
-from schemas.status.gpr_status import NodeState, Phase
+from schemas.status.gpr_status import Phase
+from schemas.status.node_status import NodeState
 
 
 class Ask(Model):

@@ -15,9 +15,11 @@ from reconciler.model.cluster_port import Done, SliceTerms
 from reconciler.store.git.git_store import GitStore
 from reconciler.store.memory_store import MemoryStore
 from reconciler.store.store_port import Sign, Store
+from tests.egs.remote import Shell
 from tests.reconciler.clusters.rig import FIRST, NOW, RIGS, Rig, open_rig
 from tests.support import repos, servers
 from tests.support.memory_remote import MemoryRemote
+from tests.support.portal import Site
 from tests.support.short_way import short_way
 
 
@@ -104,3 +106,16 @@ def rig(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Rig]:
     assert made.driver.ensure_fleet(FIRST, NOW) == Done()
     yield made
     made.close()
+
+
+@pytest.fixture(scope="module")
+def url(site: Site) -> Iterator[str]:
+    """A server of the module's own site."""
+    with site.server() as found:
+        yield found
+
+
+@pytest.fixture
+def shell(site: Site, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Shell:
+    """Commands on the module's site, with its repository and with its server."""
+    return Shell(site, url, tmp_path, capsys)

@@ -113,17 +113,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     made.close()
 
 
-@pytest.fixture(scope="module")
-def url(site: Site) -> Iterator[str]:
-    with site.server() as found:
-        yield found
-
-
-@pytest.fixture
-def shell(site: Site, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(site, url, tmp_path, capsys)
-
-
 @pytest.mark.parametrize("line", READS)
 def test_an_admin_reads_the_same_in_both_modes(shell: Shell, line: str) -> None:
     here = shell.on_repository(f"{line} -o json")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -60,17 +59,6 @@ def then(site: Site) -> dict[str, str]:
         "instant": when,
         "ago": f"{ago}s" if ago % 60 else f"{ago // 60}m",
     }
-
-
-@pytest.fixture(scope="module")
-def url(site: Site) -> Iterator[str]:
-    with site.server() as found:
-        yield found
-
-
-@pytest.fixture
-def shell(site: Site, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(site, url, tmp_path, capsys)
 
 
 @pytest.mark.parametrize("line", READS)

@@ -7,7 +7,6 @@ the controller's own, a command on the repository a copy of them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -56,17 +55,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     made.clock.set(made.view.facts.at)
     yield made
     made.close()
-
-
-@pytest.fixture(scope="module")
-def url(site: Site) -> Iterator[str]:
-    with site.server() as found:
-        yield found
-
-
-@pytest.fixture
-def shell(site: Site, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(site, url, tmp_path, capsys)
 
 
 @pytest.mark.parametrize("line", READS)

@@ -10,7 +10,8 @@ from demo.story import LIVE
 from demo.system import System
 from reconciler.model.facts import Facts
 from reconciler.settings import Settings
-from schemas.status.gpr_status import NodeState, Phase
+from schemas.status.gpr_status import Phase
+from schemas.status.node_status import NodeState
 from tests.support.world import START
 
 

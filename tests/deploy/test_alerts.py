@@ -15,7 +15,8 @@ from reconciler.model.events import EventReason
 from reconciler.processes.metrics import Metrics
 from reconciler.store.store_port import Outcome
 from reconciler.telling.courier import Answer
-from schemas.status.gpr_status import Cause, NodeState
+from schemas.status.gpr_status import Cause
+from schemas.status.node_status import NodeState
 from tests.support.world import START
 
 ROOT = Path(__file__).parents[2]

@@ -22,8 +22,8 @@ from reconciler.model.evidence import HEALTH
 from reconciler.status.render import trust_files
 from schemas.documents.base import Metadata
 from schemas.reading.yaml_text import dump
-from schemas.status.gpr_status import AgentReport, NodeMetadata
 from schemas.status.judgements import TrustRecord
+from schemas.status.node_status import AgentReport, NodeMetadata
 from tests.support import profile
 from tests.support.machinekeys import key, line, private_text
 from tests.support.ready_hook import ready_hook

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reconciler.queries.past.differences import difference
-from schemas.status.gpr_status import NodeMetadata, NodeRecord, NodeState
+from schemas.status.node_status import NodeMetadata, NodeRecord, NodeState
 from tests.support.portal import Site
 from tests.support.world import slice_
 

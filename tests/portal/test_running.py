@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from schemas.status.gpr_status import GpuReport
+from schemas.status.node_status import GpuReport
 from tests.support.portal import Site
 from tests.support.world import cluster
 

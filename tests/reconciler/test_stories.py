@@ -27,8 +27,9 @@ from schemas.documents.cluster import Cluster
 from schemas.errors import UserError
 from schemas.reading.reader import READER_VERSION
 from schemas.reading.units import format_instant, parse_instant
-from schemas.status.gpr_status import GPRStatus, GpuReport
+from schemas.status.gpr_status import GPRStatus
 from schemas.status.gpu_faults import GpuAction
+from schemas.status.node_status import GpuReport
 from tests.support import world as build
 from tests.support.laws import Laws
 from tests.support.profile import PROFILE, drawn

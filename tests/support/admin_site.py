@@ -9,8 +9,8 @@ from pathlib import Path
 from reconciler.clusters.simulated.scripted_faults import GpuFails
 from reconciler.status.yaml_rows import document
 from schemas.reading.yaml_text import dump
-from schemas.status.gpr_status import AgentReport, GpuReport, NodeMetadata
 from schemas.status.gpu_faults import GpuAction
+from schemas.status.node_status import AgentReport, GpuReport, NodeMetadata
 from tests.support import repos
 from tests.support.portal import HEAD, Site, template
 from tests.support.world import cluster, slice_

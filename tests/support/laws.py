@@ -16,7 +16,8 @@ from reconciler.model.cluster_port import NodeView
 from reconciler.model.events import MARKS
 from reconciler.model.facts import Facts
 from reconciler.model.status_edits import counted_end, lease_duration, promised_start
-from schemas.status.gpr_status import HOLDING, Cause, GPRStatus, NodeState, Phase, SlipCause
+from schemas.status.gpr_status import HOLDING, Cause, GPRStatus, Phase, SlipCause
+from schemas.status.node_status import NodeState
 from tests.support.world import World
 
 LATEST = timedelta(minutes=1)

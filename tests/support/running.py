@@ -16,7 +16,7 @@ from reconciler.queries.running.sight import Sources
 from reconciler.telemetry.simulated_telemetry import SimulatedTelemetry
 from reconciler.telemetry.telemetry_port import Latest, Query, Ranges
 from schemas.documents.cluster import ClusterSpec
-from schemas.status.gpr_status import GpuReport
+from schemas.status.node_status import GpuReport
 
 
 @dataclass

@@ -13,7 +13,7 @@ from reconciler.store.store_port import Draft, Outcome, Person, Sign
 from reconciler.store.trailers import Stamp, message
 from reconciler.trust.machines import Machines, signing
 from schemas.reading.reader import READER_VERSION
-from schemas.status.gpr_status import AgentReport, NodeMetadata
+from schemas.status.node_status import AgentReport, NodeMetadata
 from tests.support.machinekeys import key, line, machines
 from tests.support.world import World
 

@@ -22,7 +22,8 @@ from reconciler.telling.mailroom import Mailroom
 from schemas.documents.base import Document
 from schemas.documents.cluster import ClusterSpec
 from schemas.reading.reader import READER_VERSION, read_document
-from schemas.status.gpr_status import AgentReport, GPRStatus, NodeMetadata
+from schemas.status.gpr_status import GPRStatus
+from schemas.status.node_status import AgentReport, NodeMetadata
 from tests.support.memory_remote import MemoryRemote
 
 START = datetime(2026, 11, 21, 8, tzinfo=UTC)

@@ -26,7 +26,7 @@ from reconciler.workloads.gpu_rows import card
 from schemas.documents.maintenance import Maintenance
 from schemas.errors import EgsError
 from schemas.reading.units import format_instant, parse_instant
-from schemas.status.gpr_status import NodeState
+from schemas.status.node_status import NodeState
 
 router = APIRouter(include_in_schema=False)
 

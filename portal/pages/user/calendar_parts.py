@@ -124,7 +124,7 @@ def _is_later(start: str, wanted: str) -> bool:
 
 
 def strips_of(visit: Visit, asked: Asked, cluster: str, shape: str, need: int) -> list[Strip]:
-    """By shape; from now on, as far as plans go. When so many as are needed are free is looked for beyond the view."""
+    """By shape, from now on. With `need`, the search goes beyond the view, to the end of what plans cover."""
     hours = MOST_HOURS if need else min(MOST_HOURS, ceil((asked.end - visit.view.facts.at) / _HOUR))
     if hours <= 0:
         return []
@@ -134,7 +134,7 @@ def strips_of(visit: Visit, asked: Asked, cluster: str, shape: str, need: int) -
 
 
 def free_times(visit: Visit, shape: str, need: int) -> list[Strip]:
-    """When so many nodes of each shape are free, within two weeks."""
+    """When `need` nodes of each shape are free, within two weeks."""
     return strips_of(visit, Asked("2weeks", visit.view.facts.at), "", shape, need)
 
 
@@ -202,7 +202,7 @@ def _windows(visit: Visit, shape: str, spans: Sequence[Span], need: int) -> Iter
 
 
 def _request(visit: Visit, shape: str, begin: datetime, nodes: int) -> str:
-    """The form for a request of so many nodes then."""
+    """The address of the form for that request: its nodes, and its begin."""
     wished: Mapping[str, Any] = {"shape": shape, "nodes": max(1, nodes)}
     later = {} if begin <= visit.now else {"notBefore": f"{begin:%Y-%m-%dT%H:%M}Z"}
     return visit.link("/requests/new", **wished, **later)

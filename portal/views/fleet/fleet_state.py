@@ -18,8 +18,9 @@ from reconciler.queries import tables
 from reconciler.telemetry.telemetry_port import Metric
 from reconciler.workloads.gpu_rows import Gpu
 from scheduler.snapshot import PoolKey
-from schemas.status.gpr_status import NodeRecord, NodeState, Slip, WorkspacePhase
+from schemas.status.gpr_status import Slip, WorkspacePhase
 from schemas.status.gpu_faults import GpuAction
+from schemas.status.node_status import NodeRecord, NodeState
 
 Row = dict[str, Any]
 

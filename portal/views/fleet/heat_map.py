@@ -16,8 +16,8 @@ from typing import Literal
 from reconciler.model.facts import NodeKey
 from reconciler.telemetry.telemetry_port import Metric
 from reconciler.workloads.gpu_rows import Gpu
-from schemas.status.gpr_status import NodeRecord
 from schemas.status.gpu_faults import FaultKind, fault_kind
+from schemas.status.node_status import NodeRecord
 
 By = Literal["limit", "temperature", "use", "power"]
 WAYS: Mapping[By, str] = {

@@ -21,7 +21,7 @@ from reconciler.queries.tables import SHOWN_WINDOWS, tentative_leases, unreserve
 from scheduler.calendars.elastic import existing
 from scheduler.snapshot import FOREVER, Lease, Plan, PoolKey, Snapshot, Window
 from schemas.reading.units import seconds
-from schemas.status.gpr_status import NodeRecord, NodeState
+from schemas.status.node_status import NodeRecord, NodeState
 
 Kind = Literal["lease", "promise", "planned", "maintenance", "out", "unreserved"]
 """`promise`: its start is committed; `planned`: it is not. `out`: the node is not fit to serve.

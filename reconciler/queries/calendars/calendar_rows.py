@@ -17,7 +17,7 @@ from reconciler.queries.state import State
 from reconciler.queries.tables import QueuePosition
 from scheduler.snapshot import FOREVER, Pool, PoolKey
 from schemas.reading.units import seconds
-from schemas.status.gpr_status import NodeState
+from schemas.status.node_status import NodeState
 
 Data = dict[str, Any]
 

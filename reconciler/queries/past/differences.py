@@ -16,7 +16,8 @@ from pydantic import BaseModel
 from reconciler.model.facts import Facts, NodeKey, Wanted
 from schemas.documents.slice import SliceSpec
 from schemas.reading.units import format_instant
-from schemas.status.gpr_status import TERMINAL, GPRStatus, NodeRecord, Phase
+from schemas.status.gpr_status import TERMINAL, GPRStatus, Phase
+from schemas.status.node_status import NodeRecord
 
 RequestChange = Literal["filed", "promised", "slipped", "earlier", "started", "ended", "removed"]
 MOST_FIELDS = 50

@@ -25,7 +25,8 @@ from reconciler.workloads.leases import Held, holding_now, leased_to
 from reconciler.workloads.workload import Homes, Workload, workloads_in
 from scheduler.calendars.elastic import existing
 from schemas.documents.cluster import ClusterSpec
-from schemas.status.gpr_status import GPRStatus, GpuReport
+from schemas.status.gpr_status import GPRStatus
+from schemas.status.node_status import GpuReport
 
 Devices = Mapping[NodeKey, tuple[GpuReport, ...]]
 

@@ -16,8 +16,8 @@ from portal.live.calendar_rows import calendar
 from reconciler.model.facts import Reachability
 from reconciler.queries.calendars.calendar_rows import Wanted, Window
 from schemas.reading.units import format_instant, seconds
-from schemas.status.gpr_status import NodeRecord, NodeState
 from schemas.status.insights import Forecast
+from schemas.status.node_status import NodeRecord, NodeState
 from tests.support.portal import Site
 from tests.support.world import START, cluster, gpr_path
 

@@ -7,7 +7,7 @@ from re import findall
 
 import pytest
 
-from schemas.status.gpr_status import GpuReport
+from schemas.status.node_status import GpuReport
 from tests.support.portal import Site
 from tests.support.world import slice_
 

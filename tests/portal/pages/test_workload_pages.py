@@ -13,7 +13,7 @@ import pytest
 
 from reconciler.clusters.simulated.scripted_faults import GpuFails
 from reconciler.telemetry.telemetry_port import GpuKey, GpuSample, Metric
-from schemas.status.gpr_status import GpuReport
+from schemas.status.node_status import GpuReport
 from tests.support.portal import Site
 from tests.support.telemetry import FixedTelemetry
 

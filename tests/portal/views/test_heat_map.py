@@ -11,7 +11,7 @@ from portal.views.fleet.heat_map import By
 from reconciler.telemetry.telemetry_port import GpuKey, GpuSample, Metric
 from reconciler.workloads.gpu_rows import Gpu
 from reconciler.workloads.thresholds import Limits
-from schemas.status.gpr_status import GpuReport
+from schemas.status.node_status import GpuReport
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 

@@ -7,7 +7,7 @@ import pytest
 from reconciler.health.agent_reports import MOST_ALARMS, SEARCHED, Reports
 from reconciler.store.memory_store import MemoryStore
 from reconciler.trust.machines import Machines
-from schemas.status.gpr_status import NodeMetadata
+from schemas.status.node_status import NodeMetadata
 from tests.support.machinekeys import key, keyring, line
 from tests.support.signed import SignedWorld
 from tests.support.world import at, cluster, parsed

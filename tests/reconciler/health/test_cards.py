@@ -16,8 +16,8 @@ from reconciler.health.cards import (
     with_lemons,
 )
 from schemas.documents.cluster import Cleared, Cluster
-from schemas.status.gpr_status import AgentReport, GpuReport, NodeMetadata
 from schemas.status.gpu_faults import GpuAction
+from schemas.status.node_status import AgentReport, GpuReport, NodeMetadata
 from tests.support.world import cluster, parsed
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)

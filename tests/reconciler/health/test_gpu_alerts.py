@@ -12,8 +12,8 @@ from reconciler.model.facts import NodeKey
 from reconciler.status.parse import facts_of, record_from
 from reconciler.status.render import render
 from schemas.documents.cluster import Cluster
-from schemas.status.gpr_status import AgentReport, GpuReport, NodeMetadata
 from schemas.status.gpu_faults import ALERT_NAMES
+from schemas.status.node_status import AgentReport, GpuReport, NodeMetadata
 from tests.support.world import World, at, cluster, gpr, gpr_path, parsed
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)

@@ -10,7 +10,7 @@ from reconciler.health.node_faults import KEPT, MOST, with_faults
 from reconciler.model.facts import Facts
 from reconciler.status.render import render
 from schemas.documents.cluster import Cluster, ClusterSpec
-from schemas.status.gpr_status import NodeMetadata, NodeRecord, NodeState
+from schemas.status.node_status import NodeMetadata, NodeRecord, NodeState
 from tests.reconciler.acting.test_actions import wanted
 from tests.support.readback import facts_from
 from tests.support.world import at, cluster, parsed

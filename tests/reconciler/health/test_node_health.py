@@ -11,7 +11,7 @@ from reconciler.model.cluster_port import ClusterView, NodeView
 from reconciler.model.facts import Facts, Seen
 from reconciler.status.render import render
 from schemas.documents.cluster import Cluster, ClusterSpec
-from schemas.status.gpr_status import AgentReport, NodeMetadata, NodeRecord, NodeState
+from schemas.status.node_status import AgentReport, NodeMetadata, NodeRecord, NodeState
 from tests.reconciler.acting.test_actions import wanted
 from tests.support.readback import facts_from
 from tests.support.world import at, cluster, parsed

@@ -14,8 +14,8 @@ from schemas.documents.cluster import Cleared, Cluster
 from schemas.documents.maintenance import Maintenance
 from schemas.documents.remediation import Remediation
 from schemas.status.cards import Card, CardFault
-from schemas.status.gpr_status import AgentReport, GpuReport, NodeMetadata, NodeRecord, NodeState
 from schemas.status.gpu_faults import GpuAction
+from schemas.status.node_status import AgentReport, GpuReport, NodeMetadata, NodeRecord, NodeState
 from schemas.status.remedies import Remedy
 from tests.support.world import cluster, parsed
 

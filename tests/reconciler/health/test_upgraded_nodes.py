@@ -12,7 +12,7 @@ from reconciler.health.node_health import health_events, judge_nodes
 from reconciler.health.upgraded_nodes import SETTLE, spared_nodes
 from reconciler.model.cluster_port import ClusterView, LeaseRef, NodeView
 from reconciler.model.facts import NodeKey, Seen
-from schemas.status.gpr_status import NodeRecord, NodeState
+from schemas.status.node_status import NodeRecord, NodeState
 from tests.reconciler.health.test_node_health import NOW, report, spec
 
 LEASE = LeaseRef("gpr-1", "a/x", "a", NOW + timedelta(hours=1))

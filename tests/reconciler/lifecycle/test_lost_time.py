@@ -9,7 +9,8 @@ import pytest
 from reconciler.lifecycle.lost_time import with_lost_time, with_replaced
 from reconciler.model.status_edits import credited_seconds
 from schemas.documents.scheduling import Credit
-from schemas.status.gpr_status import Assignment, NodeMetadata, NodeRecord, NodeState, Phase
+from schemas.status.gpr_status import Assignment, Phase
+from schemas.status.node_status import NodeMetadata, NodeRecord, NodeState
 from tests.support.asked import status
 from tests.support.world import at
 

@@ -22,8 +22,9 @@ from scheduler.plan import plan
 from schemas.documents.cluster import Cluster
 from schemas.documents.elastic import ScaleTarget
 from schemas.documents.gpr import RequestSpec
-from schemas.status.gpr_status import Assignment, GPRStatus, NodeMetadata, NodeRecord, NodeState, Phase
+from schemas.status.gpr_status import Assignment, GPRStatus, Phase
 from schemas.status.inventory import Ask, PoolScale
+from schemas.status.node_status import NodeMetadata, NodeRecord, NodeState
 from tests.reconciler.acting.test_actions import wanted as of_test
 from tests.support.readback import facts_from
 from tests.support.world import at, cluster, parsed

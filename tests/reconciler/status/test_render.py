@@ -18,7 +18,8 @@ from reconciler.status.render import MAX_NODE_FILES, event_rows, render, request
 from reconciler.status.yaml_rows import Written, plain, row, with_rows
 from schemas.documents.gpr import RequestSpec
 from schemas.rules.problems import Problem
-from schemas.status.gpr_status import Assignment, GPRStatus, NodeMetadata, NodeRecord, NodeState, Phase
+from schemas.status.gpr_status import Assignment, GPRStatus, Phase
+from schemas.status.node_status import NodeMetadata, NodeRecord, NodeState
 from tests.reconciler.acting.test_actions import wanted
 from tests.support.readback import facts_from
 from tests.support.world import World, at, cluster, project

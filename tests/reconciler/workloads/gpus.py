@@ -10,7 +10,8 @@ from reconciler.workloads.gpu_rows import Fleet
 from reconciler.workloads.leases import Held
 from schemas.documents.cluster import ClusterSpec
 from schemas.documents.gpr import RequestSpec
-from schemas.status.gpr_status import Assignment, Check, GPRStatus, GpuReport, Phase
+from schemas.status.gpr_status import Assignment, Check, GPRStatus, Phase
+from schemas.status.node_status import GpuReport
 
 NOW = datetime(2026, 11, 23, 14, 30, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -4,7 +4,7 @@
     LocalQueue egs-cpu   ─▶ ClusterQueue egs-…-cpu  ─▶ ResourceFlavor                 workloads without, at any time
 
 A flavor is never changed once it is made, because topology-aware scheduling ignores changes: its name has a digest of
-its content, so another content is another flavor. Only the GPUs of the first ClusterQueue are counted; its other
+its content, so a change of content makes a new flavor. Only the GPUs of the first ClusterQueue are counted; its other
 resources are there because Kueue refuses workloads that ask for a resource without quota.
 """
 

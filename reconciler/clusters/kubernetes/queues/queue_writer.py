@@ -77,7 +77,7 @@ class Queues:
         return found
 
     def slices(self) -> frozenset[str]:
-        """Those of which something of ours is left, but for what is being deleted."""
+        """Slices with an object of ours that is not being deleted."""
         return frozenset(item.slice for item in self._items())
 
     def differences(self, slices: tuple[SliceTerms, ...], now: datetime) -> tuple[Difference, ...]:

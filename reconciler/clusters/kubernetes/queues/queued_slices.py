@@ -62,7 +62,7 @@ class QueuedSlices:
         return self._queues.views()
 
     def namespaces(self) -> Mapping[str, tuple[str, ...]]:
-        """As of `Slices`; also slices of which only a queue is left."""
+        """As `Slices` has them, and slices that have nothing but a queue left."""
         found = self.slices.namespaces()
         left = self._queues.slices() - found.keys()
         return {**found, **dict.fromkeys(sorted(left), ())} if left else found
