@@ -15,7 +15,10 @@ from reconciler.clusters.kubernetes.api.api_client import Json, Rejected
 from reconciler.clusters.kubernetes.nodes.node_inventory import gpus_of
 from tests.support.kube import Plane
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
+NOT_READY, UNREACHABLE, UNSCHEDULABLE = (
+    f"node.kubernetes.io/{name}" for name in ("not-ready", "unreachable", "unschedulable")
+)
 
 
 class Kubelets:
@@ -65,10 +68,7 @@ class Kubelets:
         wanted = "Unknown" if dead else "True"
         ready = next(c for c in node["status"]["conditions"] if c["type"] == "Ready")
         if ready["status"] == wanted:
-            # The node controller takes its own taint off a moment after the node is well.
-            return not dead and any(
-                t["key"].startswith("node.kubernetes.io/not-ready") for t in _taints(node)
-            )
+            return not dead and _tainted_still(node)
         body = {"status": {"conditions": [{"type": "Ready", "status": wanted, "reason": "Test"}]}}
         self._api.merge(f"/api/v1/nodes/{name}/status", body, "strategic-merge-patch")
         return True
@@ -120,6 +120,13 @@ class Kubelets:
         nodes = {n["metadata"]["name"]: n for n in self._plane.items("/api/v1/nodes")}
         pods = self._plane.items("/api/v1/pods")
         return f"due {self._due(nodes, pods)}, missing {self._missing(pods)}"
+
+
+def _tainted_still(node: Json) -> bool:
+    """The node controller takes its own taints off a moment after the node is well, or no longer cordoned."""
+    keys = {t["key"] for t in _taints(node)}
+    cordoned = bool(node["spec"].get("unschedulable"))
+    return bool(keys & {NOT_READY, UNREACHABLE}) or (UNSCHEDULABLE in keys and not cordoned)
 
 
 def _taints(node: Json) -> list[Json]:

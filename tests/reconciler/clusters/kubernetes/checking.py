@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
 from pathlib import Path
 from threading import Thread
 
@@ -17,7 +18,7 @@ from reconciler.clusters.kubernetes.api.api_client import Json
 from reconciler.clusters.kubernetes.api.informer import Informer
 from reconciler.clusters.kubernetes.checks.check_verdicts import Subject
 from reconciler.clusters.kubernetes.checks.node_checks import Checks
-from reconciler.clusters.kubernetes.names import JOB, SYSTEM_NAMESPACE
+from reconciler.clusters.kubernetes.names import SYSTEM_NAMESPACE
 from reconciler.clusters.kubernetes.nodes.node_inventory import Node, named_pools, pool_of, read_node
 from reconciler.clusters.kubernetes.nodes.node_writer import NODES, NodeWriter
 from reconciler.model.cluster_port import Busy, CheckResult, LeaseRef, Refused, Stage, Stamp
@@ -29,10 +30,7 @@ SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hou
 FIRST, LATER = Stamp(1, 1), Stamp(2, 1)
 VISION = LeaseRef("gpr-00000001-aaaa", "vision/train", "vision", NOW + HOUR)
 SPEECH = LeaseRef("gpr-00000002-bbbb", "speech/tune", "speech", NOW + HOUR)
-JOBS = f"/apis/batch/v1/namespaces/{SYSTEM_NAMESPACE}/jobs"
-PODS = f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/pods"
-CLAIMS = f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/persistentvolumeclaims"
-RECORDS = f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/configmaps"
+NUMBERS = count()
 IMAGE = "ghcr.io/example/checks:1"
 
 
@@ -61,18 +59,39 @@ def spec(**checks: object) -> ClusterSpec:
 
 @dataclass
 class Bench:
-    """Checks of a running control plane; `restart` is a new process."""
+    """Checks of a running control plane; `restart` is a new process.
+
+    Each has its own namespace: a Job of one name soon after another one of that name may wait for minutes, until
+    the Job controller forgets which pods it meant to make for the first.
+    """
 
     plane: Plane
     spec: ClusterSpec
     nodes: Informer[Node] = field(init=False)
     checks: Checks = field(init=False)
+    namespace: str = field(default_factory=lambda: f"{SYSTEM_NAMESPACE}-{next(NUMBERS)}")
 
     def __post_init__(self) -> None:
-        path = f"/api/v1/namespaces/{SYSTEM_NAMESPACE}"
-        self.plane.api.apply(path, namespace())
+        path = f"/api/v1/namespaces/{self.namespace}"
+        self.plane.api.apply(path, named("Namespace", self.namespace))
         eventually(lambda: self.plane.api.find(f"{path}/serviceaccounts/default"), "what every pod needs")
         self._start()
+
+    @property
+    def jobs(self) -> str:
+        return f"/apis/batch/v1/namespaces/{self.namespace}/jobs"
+
+    @property
+    def pods(self) -> str:
+        return f"/api/v1/namespaces/{self.namespace}/pods"
+
+    @property
+    def claims(self) -> str:
+        return f"/api/v1/namespaces/{self.namespace}/persistentvolumeclaims"
+
+    @property
+    def records(self) -> str:
+        return f"/api/v1/namespaces/{self.namespace}/configmaps"
 
     def restart(self) -> None:
         """The process ends and another one begins."""
@@ -84,7 +103,7 @@ class Bench:
         self.nodes.start()
         self.nodes.wait_synced(10)
         writer = NodeWriter(self.plane.api, self.nodes, "default")
-        self.checks = Checks(self.plane.api, self.spec, writer)
+        self.checks = Checks(self.plane.api, self.spec, writer, self.namespace)
         self.checks.start()
 
     def stop(self) -> None:
@@ -143,9 +162,7 @@ class Bench:
         return eventually(self._pod, "the Job's pod")
 
     def _pod(self) -> Json | None:
-        # A pod of the test before may outlive its Job for a moment.
-        jobs = self.names(JOBS)
-        return next((p for p in self.plane.api.items(PODS) if p["metadata"]["labels"].get(JOB) in jobs), None)
+        return next(self.plane.api.items(self.pods), None)
 
     def bound(self) -> Json:
         """The same when the scheduler has placed it."""
@@ -162,11 +179,10 @@ class Bench:
         """The kubelet reports of the pod."""
         name = self.pod()["metadata"]["name"]
         status = {"phase": phase, "containerStatuses": [container(state)]}
-        self.plane.api.merge(f"{PODS}/{name}/status", {"status": status}, "strategic-merge-patch")
+        self.plane.api.merge(f"{self.pods}/{name}/status", {"status": status}, "strategic-merge-patch")
 
     def _knows_the_end(self) -> bool:
-        jobs = self.names(JOBS)
-        return any(pod.ended and pod.job in jobs for pod in self.checks._pods.items().values())
+        return any(pod.ended for pod in self.checks._pods.items().values())
 
     def waits(self, text: str, now: datetime) -> None:
         """Its Busy says so, once the informers have heard of it."""
@@ -219,8 +235,8 @@ def container(state: Json) -> Json:
     }
 
 
-def namespace() -> Json:
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}}
+def named(kind: str, name: str) -> Json:
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}}
 
 
 def node(name: str = "h100-1", **labels: str) -> Json:

@@ -13,11 +13,9 @@ from reconciler.clusters.kubernetes.names import SLICE
 from reconciler.clusters.kubernetes.nodes.node_writer import NODES
 from reconciler.model.cluster_port import Busy
 from tests.reconciler.clusters.kubernetes.checking import (
-    CLAIMS,
     FIRST,
     HOUR,
     IMAGE,
-    JOBS,
     MINUTE,
     NOW,
     SECOND,
@@ -79,7 +77,7 @@ def test_what_it_measured_is_judged_and_kept_and_the_job_goes(bench):
         ("RdmaSubnet", True, "384.2 Gb/s"),
         ("NcclLatency", True, "21.3 us"),
     ]
-    assert bench.names(JOBS) == []
+    assert bench.names(bench.jobs) == []
     bench.restart()
     assert bench.ask(NOW + 5 * MINUTE) == results
 
@@ -171,7 +169,7 @@ def test_checks_that_take_too_long_fail_and_say_what_they_wait_for(bench):
     assert [r.name for r in failed] == PRE[1:]
     assert failed[0].log.startswith("no result after 5 min: pod check-pre-")
     assert failed[0].log.endswith("is Pending, ImagePullBackOff: no such image")
-    assert bench.names(JOBS) == []
+    assert bench.names(bench.jobs) == []
 
 
 @with_image
@@ -193,10 +191,10 @@ def test_a_repeat_after_a_crash_finds_the_same_job(bench):
     bench.ask()
     bench.restart()
     bench.ask(NOW + SECOND)
-    first = bench.names(JOBS)
+    first = bench.names(bench.jobs)
     bench.restart()
     bench.ask(NOW + 2 * SECOND)
-    assert bench.names(JOBS) == first
+    assert bench.names(bench.jobs) == first
     assert len(first) == 1
 
 
@@ -204,9 +202,9 @@ def test_a_repeat_after_a_crash_finds_the_same_job(bench):
 def test_a_job_that_somebody_deleted_is_made_again(bench):
     bench.ask()
     bench.ask(NOW + SECOND)
-    name = bench.names(JOBS)[0]
-    bench.plane.api.delete(f"{JOBS}/{name}")
-    eventually(lambda: bench.ask(NOW + MINUTE) and bench.names(JOBS) == [name], "the Job again")
+    name = bench.names(bench.jobs)[0]
+    bench.plane.api.delete(f"{bench.jobs}/{name}")
+    eventually(lambda: bench.ask(NOW + MINUTE) and bench.names(bench.jobs) == [name], "the Job again")
 
 
 @with_image
@@ -214,12 +212,12 @@ def test_the_job_of_another_lease_gives_way(bench):
     """It holds the GPUs that the new one needs."""
     bench.ask()
     bench.ask(NOW + SECOND)
-    first = bench.names(JOBS)
+    first = bench.names(bench.jobs)
     bench.ask(NOW + MINUTE, lease=SPEECH)
-    assert bench.names(JOBS) == []
+    assert bench.names(bench.jobs) == []
     bench.ask(NOW + MINUTE + SECOND, lease=SPEECH)
-    assert len(bench.names(JOBS)) == 1
-    assert bench.names(JOBS) != first
+    assert len(bench.names(bench.jobs)) == 1
+    assert bench.names(bench.jobs) != first
 
 
 @with_image
@@ -228,12 +226,12 @@ def test_jobs_that_nobody_waits_for_are_swept_up(bench):
     bench.ask()
     bench.ask(NOW + SECOND)
     bench.checks.sweep(bench.fleet(), FIRST, NOW + MINUTE)
-    assert len(bench.names(JOBS)) == 1
+    assert len(bench.names(bench.jobs)) == 1
     bench.checks.sweep([], FIRST, NOW + 2 * HOUR)
-    assert len(bench.names(JOBS)) == 1, "not a node of ours"
+    assert len(bench.names(bench.jobs)) == 1, "not a node of ours"
     assert [d.found for d in bench.checks.left_over(bench.fleet(), NOW + 2 * HOUR)] == ["extra"]
     bench.checks.sweep(bench.fleet(), FIRST, NOW + 2 * HOUR)
-    assert bench.names(JOBS) == []
+    assert bench.names(bench.jobs) == []
 
 
 @with_image
@@ -242,7 +240,7 @@ def test_a_node_that_is_not_clean_is_not_measured(bench):
     bench.label("h100-1", **{SLICE: "vision"})
     results, _ = bench.answer(stage="post")
     assert [r.name for r in results if not r.passed] == ["Labels"]
-    assert bench.names(JOBS) == []
+    assert bench.names(bench.jobs) == []
 
 
 @pytest.mark.parametrize("bench", [{"image": IMAGE, "storageClass": "fast"}], indirect=True)
@@ -256,17 +254,17 @@ def test_the_volume_is_asked_of_the_manifests_class_and_goes_with_the_job(bench)
         bench.restart()
         bench.ask()
         bench.ask(NOW + SECOND)
-        claim = next(iter(bench.plane.api.items(CLAIMS)))
+        claim = next(iter(bench.plane.api.items(bench.claims)))
         assert claim["spec"]["storageClassName"] == "fast"
         assert [o["kind"] for o in claim["metadata"]["ownerReferences"]] == ["Job"]
         mounted = [v for v in bench.pod()["spec"]["volumes"] if "persistentVolumeClaim" in v]
         assert [v["persistentVolumeClaim"]["claimName"] for v in mounted] == [claim["metadata"]["name"]]
         # A crash between the two writes: the claim comes when the pod is seen to wait for it.
         name = claim["metadata"]["name"]
-        path = f"{CLAIMS}/{name}"
+        path = f"{bench.claims}/{name}"
         bench.plane.api.patch(path, [{"op": "remove", "path": "/metadata/finalizers"}])
         bench.plane.api.delete(path)
-        eventually(lambda: bench.ask(NOW + MINUTE) and bench.names(CLAIMS) == [name], "the claim again")
+        eventually(lambda: bench.ask(NOW + MINUTE) and bench.names(bench.claims) == [name], "the claim again")
     finally:
         bench.plane.api.delete(f"{classes}/fast")
 
@@ -277,7 +275,7 @@ def test_what_the_objects_know_to_fail_is_not_measured(bench):
     results, _ = bench.answer()
     assert [r.name for r in results if not r.passed] == ["PersistentVolume"]
     assert "not run, since PersistentVolume failed" in [r.log for r in results]
-    assert bench.names(JOBS) == []
+    assert bench.names(bench.jobs) == []
 
 
 # --- between running nodes ---

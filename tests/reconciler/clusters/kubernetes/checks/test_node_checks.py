@@ -9,11 +9,9 @@ from reconciler.model.cluster_port import Busy, Refused
 from tests.reconciler.clusters.kubernetes.checking import (
     FIRST,
     HOUR,
-    JOBS,
     LATER,
     MINUTE,
     NOW,
-    RECORDS,
     SECOND,
     SPEECH,
     VISION,
@@ -34,7 +32,7 @@ def test_without_an_image_the_objects_are_judged_and_the_rest_is_said_not_to_be_
     assert [r.name for r in results] == PRE
     assert all(r.passed and r.value and r.log for r in results)
     assert [r.value for r in results if "image" in r.log] == ["not measured"] * 4
-    assert bench.names(JOBS) == []
+    assert bench.names(bench.jobs) == []
 
 
 @pytest.mark.parametrize(
@@ -138,7 +136,7 @@ def test_an_older_controller_checks_nothing(bench):
 
 def test_a_record_that_somebody_broke_is_written_anew(bench):
     bench.answer()
-    bench.plane.api.merge(f"{RECORDS}/checks-h100-1", {"data": {"pre": "{"}})
+    bench.plane.api.merge(f"{bench.records}/checks-h100-1", {"data": {"pre": "{"}})
     bench.restart()
     assert isinstance(bench.ask(), Busy)
     assert all(r.passed for r in bench.answer()[0])
@@ -148,9 +146,9 @@ def test_a_record_that_another_controller_changed_is_read_again(bench):
     """A conflict is settled by looking, within the same call: its own watch has not told it yet."""
     bench.answer()
     bench.checks.stop()
-    other = Bench(bench.plane, bench.spec)
+    other = Bench(bench.plane, bench.spec, namespace=bench.namespace)
     other.answer(stage="post")
     other.stop()
     assert all(r.passed for r in bench.answer(NOW + HOUR)[0])
-    data = bench.plane.api.get(f"{RECORDS}/checks-h100-1")["data"]
+    data = bench.plane.api.get(f"{bench.records}/checks-h100-1")["data"]
     assert sorted(data) == ["post", "pre"]
