@@ -95,6 +95,7 @@ class CalendarData(Wire):
 
     id: str = Field(description="Names the commits, as the `id` of `GET live`.")
     now: At = Field(description="When the plan was made.")
+    begin: At = Field(description="First instant of the window.")
     total: int = Field(description="How many nodes match.")
     first: int = Field(description="Number of the first row here.")
     pools: list[CalendarPool] = Field(description="All that match, in order of their rows.")

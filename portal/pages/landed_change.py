@@ -28,6 +28,8 @@ DID: Mapping[str, str] = {
 }
 """What was done, in words."""
 WAYS = frozenset({"pushed", "pull-request", "branch", "accepted"})
+_LEADS_AWAY = re.compile(r"\.\.|%2e|[\\\s]", re.IGNORECASE)
+"""Browsers resolve these: such an address is of another page than it seems."""
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _BRANCH = re.compile(r"requests/[A-Za-z0-9._/-]{1,200}")
 _ID = re.compile(r"[0-9a-f]{32}")
@@ -74,6 +76,6 @@ def landed_of(query: Mapping[str, str], home: str = "") -> LandedChange | None:
         checked("commit", _COMMIT),
         checked("branch", _BRANCH),
         checked("id", _ID),
-        url if home and url.startswith(f"{home}/") else "",
+        url if home and url.startswith(f"{home}/") and not _LEADS_AWAY.search(url) else "",
         DID.get(query.get("did", ""), ""),
     )

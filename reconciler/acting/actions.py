@@ -6,7 +6,7 @@ gets the replacement before it loses the bad node.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -130,10 +130,12 @@ def _lease_actions(
 ) -> Iterator[Action]:
     view = seen.views[cluster]
     here, pods = assigned(cluster, facts), _pods_of(view)
+    leaving = frozenset(name for name, node in view.nodes.items() if node.draining)
     for key, status in here.items():
         yield from _request_actions(key, status, (*terms, view, seen), now)
         if is_running(status, now):
-            yield from _shown_end(cluster, key, status, pods.get(status.accepted_spec.slice, ()))
+            shown = pods.get(status.accepted_spec.slice, ())
+            yield from _shown_end(cluster, key, status, shown, leaving)
     owners = _owners(here, view, now)
     unread = is_unread(cluster, facts)
     for node in view.nodes.values() if not unread else ():
@@ -150,14 +152,18 @@ def _pods_of(view: ClusterView) -> Mapping[str, list[WorkloadView]]:
     return found
 
 
-def _shown_end(cluster: str, key: str, status: GPRStatus, pods: Iterable[WorkloadView]) -> Iterator[Action]:
+def _shown_end(
+    cluster: str, key: str, status: GPRStatus, pods: Iterable[WorkloadView], leaving: Collection[str]
+) -> Iterator[Action]:
     """Unless all pods of its nodes show when they must have stopped: an idle release counts too."""
     lease, leave, held = lease_ref(key, status), leaves_at(status), status.assignment
     if lease is None or held is None:
         return
     lease = replace(lease, end=leave or lease.end)
     text, nodes = format_instant(lease.end), frozenset(held.nodes)
-    if any(pod.ends_at != text and (pod.asks_for_end or pod.node in nodes) for pod in pods):
+    wrong = (pod for pod in pods if pod.ends_at != text and (pod.asks_for_end or pod.node in nodes))
+    # Pods on a node that leaves before the others show when that is.
+    if any(not (pod.node in leaving and pod.ends_at is not None and pod.ends_at < text) for pod in wrong):
         yield Action(Do.SHOW_END, cluster, request=key, lease=lease)
 
 

@@ -16,13 +16,15 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from zlib import crc32
 
 from pydantic import TypeAdapter, ValidationError
 
 from reconciler.model.cluster_port import (
+    EARLIEST,
+    LATEST,
     Busy,
     CheckResult,
     ClusterView,
@@ -65,7 +67,6 @@ _PATH = re.compile(
     r"(nodes|workloads|placed|slices|unmanaged|checks|refusals|differences|served|sizes)/[0-9]{3}\.yaml"
 )
 _LONG_NAME, _NAME = re.compile(LONG_NAME_PATTERN), re.compile(NAME_PATTERN)
-_FIRST, _LAST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,7 +352,7 @@ def _named(pattern: re.Pattern[str], *names: str) -> None:
 
 def _timed(*instants: datetime) -> None:
     for instant in instants:
-        if instant.tzinfo is None or not _FIRST <= instant <= _LAST:
+        if instant.tzinfo is None or not EARLIEST <= instant <= LATEST:
             raise ValueError(f"{instant} is not a plausible time")
 
 

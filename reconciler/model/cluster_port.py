@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Literal, Protocol
 
 from reconciler.model.clock_reading import Heard
@@ -22,6 +22,8 @@ Topic = Stage | Literal["remedy"]
 """What results are about: the checks of a stage, or a reset or reboot."""
 
 
+EARLIEST, LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
+"""Instants of views are between these: what people write on objects may be anything."""
 UPGRADE_FAILED = "upgrade-failed"
 AT_REST = frozenset({"", "upgrade-required", UPGRADE_FAILED})
 """States of an upgrade in which nothing happens on the node: none, waiting for its turn, given up."""

@@ -104,7 +104,7 @@ def explained(
 
 
 class _Suspects:
-    """The changes in order of likelihood for a request. Indexed once: a slip costs only the changes looked at.
+    """The changes in order of likelihood for a request, indexed once for all slips.
 
     Changes are told by their numbers, because comparing them would cost more than looking at them.
     """
@@ -135,7 +135,8 @@ class _Suspects:
         near = [number for link in (key, *takers) for number in self._of.get(link, ())]
         if not near:
             return range(self.count)
-        return [*near, *(number for number in range(self.count) if number not in near)]
+        first = frozenset(near)
+        return [*near, *(number for number in range(self.count) if number not in first)]
 
     def _who_took(self, key: str) -> tuple[str, ...]:
         """The changed requests that took its nodes one after the other, first to last; walked once for all slips."""

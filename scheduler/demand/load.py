@@ -42,8 +42,11 @@ class Terms:
     patience_s: int
 
     def lead(self, load: Load) -> int:
-        """The lead in steps, at least one: what is decided now never helps before the next step."""
-        return max(1, -(-self.lead_s // load.step_s))
+        """The lead in steps, at least one: what is decided now never helps before the next step.
+
+        At most the whole history: a longer one teaches nothing more.
+        """
+        return max(1, min(-(-self.lead_s // load.step_s), len(load.nodes)))
 
     def penalty(self, load: Load) -> float:
         """What it costs to miss a node for one step, in node-steps.

@@ -36,6 +36,7 @@ READS = [
     "get capacity --shape H100-80GB --hours 3 --cluster east",
     "get calendar",
     "get calendar --from 2026-11-21T07:00:00Z --hours 6 --cluster east --slice vision",
+    "get calendar --from 2026-11-21t07:00:00z --hours 6",
     "get calendar --shape H100-80GB --pool h100 --free",
     "get requests",
     "get jobs",

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from schemas.reading.units import format_instant
+from schemas.reading.units import format_instant, parse_instant, seconds
 from tests.egs.remote import Shell
 from tests.support.portal import Site
 from tests.support.world import slice_
@@ -107,6 +107,13 @@ def test_it_is_not_the_present(shell: Shell, then: dict[str, str], on: str) -> N
 
     assert phases("--at", then["ago"]) == {"runs": "Provisioned", "waits": "Queued"}
     assert phases() == {"runs": "Completed", "waits": "Completed", "later": "Provisioned"}
+
+
+@pytest.mark.parametrize("on", ["on_server", "on_repository"])
+def test_the_calendar_of_then_begins_then(shell: Shell, then: dict[str, str], on: str) -> None:
+    """Its window opens with the state that it shows."""
+    found = getattr(shell, on)("get calendar --hours 6 -o json", "--at", then["instant"]).data
+    assert found["begin"] == seconds(parse_instant(then["instant"]))
 
 
 @pytest.mark.parametrize("on", ["on_server", "on_repository"])

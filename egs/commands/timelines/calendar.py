@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-from datetime import datetime
 from typing import Annotated
 
 import typer
@@ -65,16 +64,16 @@ def calendar(  # noqa: PLR0913 - each is an option of the command
     }
     found = backend.calendar(filters)
     if output is Form.TABLE:
-        _draw(found, begin, hours)
+        _draw(found, hours)
     else:
         _data(found, output)
 
 
-def _draw(found: Row, begin: str | None, hours: int) -> None:
+def _draw(found: Row, hours: int) -> None:
     if not found["rows"]:
         output.note("no node to show")
         return
-    since = found["now"] if begin is None else int(datetime.fromisoformat(begin).timestamp())
+    since = found["begin"]
     for line in lines(found, Span(since, since + hours * 3600, _slots())):
         output.text(line)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any
 
 import yaml
@@ -99,7 +100,12 @@ def _manifests(text: str) -> list[dict[str, Any]]:
             "the file has no Kubernetes objects; each is a mapping with apiVersion, kind and metadata"
         )
     for each in found:
-        _check_json(each)
+        try:
+            _check_json(each)
+        except RecursionError as error:
+            raise WrongUse(
+                "the file has a value that contains itself; write it out without the alias"
+            ) from error
     return found
 
 
@@ -115,3 +121,5 @@ def _check_json(value: Any) -> None:
             _check_json(inner)
     elif not isinstance(value, str | int | float | bool | None):
         raise WrongUse(f"the file has the value {value}, which is no text or number; quote it")
+    elif isinstance(value, float) and not isfinite(value):
+        raise WrongUse(f"the file has the value {value}, which is no number in JSON; quote it")

@@ -78,6 +78,7 @@ def calendar(scene: Scene, id_: str, wanted: Wanted, window: Window) -> Data:
     return {
         "id": id_,
         "now": seconds(scene.state.facts.at),
+        "begin": window.begin,
         "total": len(found),
         "first": window.first,
         "pools": _pools(scene, found, window),

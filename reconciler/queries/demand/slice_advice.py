@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from reconciler.queries.arguments import lasting
@@ -19,6 +20,7 @@ from scheduler.snapshot import Plan
 from schemas.reading.units import instant, parse_duration, wire
 
 MOST_HOURS = 168
+LONGEST_COLD_START = timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +48,11 @@ def check(asked: Question) -> None:
     if not 1 <= asked.hours <= MOST_HOURS:
         raise WrongUse(f"--hours {asked.hours}: write a number from 1 to {MOST_HOURS}")
     try:
-        parse_duration(asked.cold_start)
+        cold = parse_duration(asked.cold_start)
     except ValueError as error:
         raise WrongUse(f"--cold-start {asked.cold_start}: write a duration like 10m") from error
+    if cold > LONGEST_COLD_START:
+        raise WrongUse(f"--cold-start {asked.cold_start}: at most {LONGEST_COLD_START.days} days")
 
 
 def slice_advice(state: State, slice_: str, asked: Question, planned: Plan) -> dict[str, Any]:
@@ -145,7 +149,8 @@ def _proposal(gap: Gap, asked: Question) -> dict[str, Any]:
     """A request as `egs gpr create` takes it."""
     begin = instant(gap.begin)
     return {
-        "name": f"advised-{begin:%Y%m%d-%H%M}-{(gap.end - gap.begin) // 3600}h",
+        # Without minutes, so that the same question some minutes later does not file the same nodes twice.
+        "name": f"advised-{begin:%Y%m%d-%H}",
         "nodes": gap.nodes,
         "gpusPerNode": asked.gpus_per_node,
         "gpuShape": list(asked.shapes) or None,

@@ -26,6 +26,10 @@ def test_what_was_done_and_where_it_is_survives_the_address() -> None:
         pytest.param(f"{HOME}.evil.example.com/pull/7", HOME, id="another host that begins alike"),
         pytest.param("javascript:alert(1)", HOME, id="a script"),
         pytest.param("https://evil.example.com/pull/7", "", id="a repository without a forge"),
+        pytest.param(f"{HOME}/../../evil/pull/7", HOME, id="out of the repository by dots"),
+        pytest.param(f"{HOME}/%2E%2e/evil", HOME, id="out of it by coded dots"),
+        pytest.param(f"{HOME}/..\\evil", HOME, id="out of it by a backslash"),
+        pytest.param(f"{HOME}/.\t./evil", HOME, id="out of it by dots around a tab"),
     ],
 )
 def test_a_link_leads_to_the_repository_alone(url: str, home: str) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
+from portal.pages.html import environment
 from portal.writes.writer import outcome_unknown
 from tests.support.page_reader import HTML, Found, page, read, send
 from tests.support.portal import Site
@@ -287,3 +290,45 @@ def test_a_form_that_was_sent_says_what_it_filed(site: Site) -> None:
     assert "You filed" not in other.text
     assert other.forms[NEW]["key"] != found.forms[NEW]["key"]
     assert other.forms[NEW]["nodes"] == "2"
+
+
+def late(slice_: str, change: str, minutes: int | None = None) -> SimpleNamespace:
+    return SimpleNamespace(slice=slice_, name="x", change=change, minutes=minutes)
+
+
+@pytest.mark.parametrize(
+    ("effect", "told"),
+    [
+        pytest.param({}, "It delays no other request.", id="none"),
+        pytest.param(
+            {"moved": [late("a", "earlier")]}, "It delays no other request.", id="one starts earlier"
+        ),
+        pytest.param(
+            {"moved": [late("a", "later", 60), late("b", "refused")]},
+            "It delays 2 requests: a/x by 1h, b/x, which has no start then. A lower priority may delay none.",
+            id="one has no start any more",
+        ),
+        pytest.param(
+            {"moved": [late("a", "later", 60)] * 4, "more_moved": 9},
+            "It delays at least 4 requests: a/x by 1h, a/x by 1h, a/x by 1h and others. "
+            "A lower priority may delay none.",
+            id="more than are listed",
+        ),
+        pytest.param(
+            {"hidden": SimpleNamespace(later=1, without_start=1, preempted=1)},
+            "It delays 2 requests. It takes the nodes of 1 running request. A lower priority may delay none.",
+            id="others' requests",
+        ),
+        pytest.param(
+            {"preempted": ["a/x"]},
+            "It takes the nodes of 1 running request. A lower priority may delay none.",
+            id="one is preempted",
+        ),
+    ],
+)
+def test_all_that_a_request_costs_others_is_said(effect: dict[str, Any], told: str) -> None:
+    """C9: a delay, a start lost and nodes taken, named or not."""
+    nothing = {"moved": [], "more_moved": 0, "preempted": [], "hidden": None}
+    macro = environment().get_template("user/delays.html").module.delays  # type: ignore[attr-defined]
+    text = re.sub(r"<[^>]*>", "", macro(SimpleNamespace(**nothing | effect)))
+    assert " ".join(text.split()) == told

@@ -9,13 +9,14 @@ from datetime import datetime, timedelta
 import pytest
 
 from reconciler.acting.actions import Action, Do, actions, drifted
-from reconciler.model.cluster_port import ClusterView, Difference, LeaseRef, NodeView
+from reconciler.model.cluster_port import ClusterView, Difference, LeaseRef, NodeView, WorkloadView
 from reconciler.model.facts import Facts, Outcomes, Seen, Wanted
 from reconciler.model.pools import manifest_pools
 from schemas.documents.cluster import Checks, Cluster
 from schemas.documents.gpr import RequestSpec
 from schemas.documents.project import Project
 from schemas.documents.slice import Slice
+from schemas.reading.units import format_instant
 from schemas.status.gpr_status import Assignment, Check, GPRStatus, Phase
 from tests.support.world import at, cluster, parsed, project, slice_
 
@@ -250,6 +251,29 @@ def test_nodes_of_a_running_request_are_measured(
     )
     assert [f"{a.do.name} {a.node}" for a in found] == want
     assert {a.stage for a in found if a.do is Do.CHECK} <= {"run"}
+
+
+@pytest.mark.parametrize(
+    ("ends_at", "draining", "want"),
+    [
+        pytest.param(None, False, True, id="nothing yet"),
+        pytest.param(at(60), False, False, id="the end"),
+        pytest.param(at(30), False, True, id="an earlier end on a node that stays"),
+        pytest.param(at(30), True, False, id="an earlier end on a node that leaves earlier"),
+        pytest.param(at(90), True, True, id="a later end on a node that leaves"),
+        pytest.param(None, True, True, id="nothing yet on a node that leaves"),
+    ],
+)
+def test_pods_show_when_they_must_have_stopped(ends_at: datetime | None, draining: bool, want: bool) -> None:
+    """J4: a pod that was told an earlier end, because its node leaves, is not told the later one of the others."""
+    shown = None if ends_at is None else format_instant(ends_at)
+    pod = WorkloadView("train-0", "a", "a", 8, "Running", "h100-1", ends_at=shown)
+    seen = view({"h100-1": "a/x"})
+    east = seen.views["east"]
+    nodes = {**east.nodes, "h100-1": replace(east.nodes["h100-1"], draining=draining)}
+    seen = replace(seen, views={"east": replace(east, nodes=nodes, workloads=(pod,))})
+    found = done({"a/x": request("a/x", Phase.PROVISIONED, ("h100-1",), 0)}, seen, at(10))
+    assert ("SHOW_END " in found) is want, found
 
 
 def test_the_order_of_kinds_is_the_order_of_work() -> None:

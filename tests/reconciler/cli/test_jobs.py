@@ -118,11 +118,26 @@ def test_a_trial_shows_both_files_and_writes_nothing(tmp_path: Path, file: Path)
         (("--nodes", "1", "--duration", "1h"), "just: [text", "the file is not YAML"),
         (("--nodes", "1", "--duration", "1h"), FILE.replace('"on"', "on"), "the key True"),
         (("--nodes", "1", "--duration", "1h"), FILE.replace('"3"', "2026-11-21"), "quote it"),
+        (("--nodes", "1", "--duration", "1h"), FILE.replace('"3"', ".inf"), "quote it"),
+        (("--nodes", "1", "--duration", "1h"), FILE.replace('"3"', "&all [*all]"), "contains itself"),
         (("--nodes", "1", "--duration", "1h"), "", "no Kubernetes objects"),
         (("--nodes", "1", "--duration", "1h", "--namespace", "b"), FILE, "namespace"),
         (("--nodes", "1"), FILE, "duration"),
     ],
-    ids=["unknown", "both", "taken", "kind", "yaml", "key", "date", "empty", "namespace", "terms"],
+    ids=[
+        "unknown",
+        "both",
+        "taken",
+        "kind",
+        "yaml",
+        "key",
+        "date",
+        "endless",
+        "loop",
+        "empty",
+        "namespace",
+        "terms",
+    ],
 )
 def test_what_cannot_run_is_refused_and_nothing_is_written(
     tmp_path: Path, file: Path, more: tuple[str, ...], text: str, said: str

@@ -131,6 +131,13 @@ def test_levels_are_joined_as_far_as_it_pays(lead_s: int, want: list[tuple[int, 
     assert [(gap.nodes, (gap.end - gap.begin) // HOUR_S) for gap in found] == want
 
 
+def test_a_lead_is_no_longer_than_the_history() -> None:
+    load = Load(HOUR_S, np.ones(48))
+    assert Terms(2 * HOUR_S, 600).lead(load) == 2
+    assert Terms(10**12, 600).lead(load) == 48
+    assert Terms(0, 600).lead(Load(HOUR_S, np.ones(0))) == 1
+
+
 def test_a_short_history_advises_known_needs_alone() -> None:
     found = advised(Load(HOUR_S, np.full(71, 5.0)), Terms(3600, 3600), [2, 0], NOW)
     assert found.choice is None

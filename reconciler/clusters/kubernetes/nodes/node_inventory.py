@@ -26,7 +26,7 @@ from reconciler.clusters.kubernetes.names import (
     SLICE,
     SYSTEM_NAMESPACE,
 )
-from reconciler.model.cluster_port import GpuView, UnmanagedNode
+from reconciler.model.cluster_port import EARLIEST, LATEST, GpuView, UnmanagedNode
 from schemas.documents.cluster import ClusterSpec
 from schemas.documents.pool import Pool
 from schemas.reading.units import parse_instant
@@ -178,11 +178,12 @@ def read_pod(item: Json, system: str = SYSTEM_NAMESPACE) -> Pod | None:
 
 
 def _said(text: str | None) -> datetime | None:
-    """A time that people wrote; None for anything else."""
+    """A time that people wrote; None for anything else, and for times that reports of a cluster do not carry."""
     try:
-        return None if text is None else parse_instant(text)
+        found = None if text is None else parse_instant(text)
     except ValueError:
         return None
+    return found if found is not None and EARLIEST <= found <= LATEST else None
 
 
 def _has_stopped(spec: Json, status: Json) -> bool:

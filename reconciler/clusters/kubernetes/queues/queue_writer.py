@@ -183,11 +183,12 @@ class Queues:
                 self._drop_watches()
                 if self._wanting or self._has_some(served):
                     self._kept = self._watched(served)
-        except Rejected as no:
-            if no.status not in {401, 403, 404}:
-                raise
+        except Fault as no:
+            if isinstance(no, Rejected) and no.status == 401:
+                raise  # it is the same for everything else
             self._drop_watches()
-            self._problem = self._forbidden(no)
+            is_right = isinstance(no, Rejected) and no.status in {403, 404}
+            self._problem = self._forbidden(no) if is_right else self._unread(no)
 
     def _served(self) -> Served | None:
         """The preferred version that the server has; it counts only if it has what a queue needs."""
@@ -231,7 +232,7 @@ class Queues:
     def _trouble(self, kept: _Kept) -> Fault | None:
         """Why its watches can see no more: the API is gone, or the right to it."""
         troubles = (informer.trouble for informer in kept.repairs.informers)
-        return next((t for t in troubles if isinstance(t, Rejected) and t.status in {401, 403, 404}), None)
+        return next((t for t in troubles if isinstance(t, Rejected) and t.status in {403, 404}), None)
 
     def _drop_watches(self) -> None:
         if self._kept is not None:
@@ -246,7 +247,10 @@ class Queues:
             "Kueue in the cluster, or set spec.queues.kueue of the slice to false"
         )
 
-    def _forbidden(self, no: Rejected) -> str:
+    def _unread(self, no: Fault) -> str:
+        return f"the queues in cluster {self._cluster} cannot be read ({no}); the controller looks again in a minute"
+
+    def _forbidden(self, no: Fault) -> str:
         return (
             f"the controller may not keep queues in cluster {self._cluster} ({no}); set `kueue: true` in the values of "
             "its installation there, or set spec.queues.kueue of the slice to false"

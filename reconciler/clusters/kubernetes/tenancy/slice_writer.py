@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from reconciler.clusters.kubernetes.api.api_client import Api, Rejected
+from reconciler.clusters.kubernetes.api.api_client import Api, Rejected, refused
 from reconciler.clusters.kubernetes.api.informer import Informer
 from reconciler.clusters.kubernetes.names import SYSTEM_NAMESPACE
 from reconciler.clusters.kubernetes.tenancy.namespace_owner import holds, made
@@ -369,11 +369,10 @@ def tried(now: datetime, act: Callable[[], Trouble | None]) -> Iterator[Trouble]
     try:
         trouble = act()
     except Rejected as no:
-        if no.status >= 500 or no.status in {401, 429}:
-            raise
+        answer = refused(no)
         lacking = "; the controller needs all the rights that its chart and `egs install` list"
         text = f"{no}{lacking}" if no.status == 403 and "grant the controller" not in str(no) else str(no)
-        trouble = Busy(now + AGAIN, text) if no.status == 409 else Refused(no.reason, text)
+        trouble = Busy(now + AGAIN, text) if no.status == 409 else replace(answer, message=text)
     if trouble is not None:
         yield trouble
 

@@ -24,7 +24,7 @@ class AppliedObject:
     api: str
     kind: str
     name: str
-    fields: str = ""  # digest of the fields that we own; empty: not applied
+    fields: str = ""  # digest of the fields that we own; empty: its last apply was refused
     reason: str = ""  # why it was refused; empty: it was not
     message: str = ""
 

@@ -121,7 +121,7 @@ class Workloads:
         except Rejected as no:
             if no.status == 404:  # the namespace or the kind is gone
                 return Listing(now, {})
-            return Listing(now, {}, refused(no).message[:_TEXT])
+            return Listing(now, {}, str(no)[:_TEXT])  # of one kind, which may be another project's
 
     def _is_of(self, item: Json, key: str) -> bool:
         own = item["metadata"].get("labels") or {}
@@ -232,7 +232,7 @@ class Workloads:
 
     def _dropped(self, key: str, namespace: str, each: AppliedObject) -> tuple[str, Refused] | None:
         """Deletes the object if it is still the workload's; why it could not be, with its Kind/name."""
-        if not each.fields or each.kind == KEPT:
+        if each.kind == KEPT:
             return None
         path, caller = _path(each.api, each.kind, namespace, each.name), self._as_slice(namespace)
         try:
@@ -240,7 +240,8 @@ class Workloads:
             if found is not None and self._is_of(found, key):
                 caller.delete(path, uid=found["metadata"]["uid"])
         except Rejected as no:
-            if no.status in {404, 409} or (no.status == 403 and "impersonate" not in str(no)):
+            has_left = namespace not in self._claims.get(key.partition("/")[0]).made
+            if no.status in {404, 409} or (no.status == 403 and has_left):
                 return None  # gone, or the namespace has left the slice: users' objects in it stay
             return each.id, refused(no)
         return None

@@ -42,6 +42,9 @@ class Bench:
     def placed(self) -> PlacedWorkload:
         return self.driver.observe(self.clock.later()).placed[KEY]
 
+    def placed_keys(self) -> set[str]:
+        return set(self.driver.observe(self.clock.later()).placed)
+
 
 @pytest.fixture
 def bench(kube: Plane) -> Iterator[Bench]:
@@ -139,6 +142,9 @@ def test_what_cannot_be_changed_is_refused_with_advice(bench: Bench) -> None:
     assert isinstance(answer, Refused)
     assert answer.reason == "ObjectImmutable"
     assert "another name" in answer.message
+    assert bench.driver.end_workload(KEY, FIRST, bench.clock.later()) == Done()
+    path = "/apis/batch/v1/namespaces/vision-train/jobs/train"
+    eventually(lambda: bench.api.find(path) is None, "the end of an object whose change was refused")
 
 
 def test_a_kind_that_is_not_served_is_refused_as_such(bench: Bench) -> None:
@@ -162,6 +168,25 @@ def test_a_namespace_that_left_its_slice_keeps_users_objects(bench: Bench) -> No
         lambda: bench.driver.end_workload(KEY, FIRST, bench.clock.later()) == Done(), "the end of its record"
     )
     assert KEY not in bench.driver.observe(bench.clock.later()).placed
+
+
+def test_what_the_members_may_not_delete_is_not_forgotten(bench: Bench) -> None:
+    """The namespace is still the slice's: its admin hears what is left."""
+    bench.run(terms(settings()))
+    role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/egs-slice-member"
+    rules = [rule for rule in bench.api.get(role)["rules"] if "configmaps" not in rule["resources"]]
+    bench.api.merge(role, {"rules": rules})
+
+    def is_refused() -> bool:
+        bench.clock.now += MINUTE
+        return isinstance(bench.run(terms(settings(epochs=str(bench.clock.now)))), Refused)
+
+    eventually(is_refused, "the loss of the right")
+    answer = bench.driver.end_workload(KEY, FIRST, bench.clock.later())
+    assert isinstance(answer, Refused)
+    assert "configmaps" in answer.message
+    assert bench.api.find(f"{SPACE}/configmaps/settings") is not None
+    assert KEY in bench.placed_keys()
 
 
 def with_token(plane: Plane, namespace: str, name: str) -> Api:

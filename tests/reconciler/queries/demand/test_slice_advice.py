@@ -25,6 +25,8 @@ from tests.support.world import START, cluster
 HOUR = 3600
 NOW = seconds(START)
 
+MOMENT = timedelta()
+
 
 def used(begin_h: float, hours: float, nodes: int, slice_: str = "a") -> str:
     """A request that ended: it began so many hours before now."""
@@ -32,9 +34,9 @@ def used(begin_h: float, hours: float, nodes: int, slice_: str = "a") -> str:
     return Ended(start, start, slice_, "H100", nodes, HOUR, int(hours * HOUR), 101, (), None, None).row()
 
 
-def state_of(tmp_path: Path, rows: tuple[str, ...] = (), **files: str) -> State:
+def state_of(tmp_path: Path, rows: tuple[str, ...] = (), late: timedelta = MOMENT, **files: str) -> State:
     with opened(str(folder(tmp_path / "repo", fleet(**files)))) as source:
-        state = read_state(source, START)
+        state = read_state(source, START + late)
     record = EndedRecord(metadata=Metadata(name="2026-11-20"), rows=rows)
     return replace(state, facts=replace(state.facts, ended={"2026-11-20": record}))
 
@@ -97,6 +99,14 @@ def test_what_would_be_filed_fills_what_is_missing(tmp_path: Path) -> None:
     assert len(set(names)) == len(names)
 
 
+def test_the_same_question_a_minute_later_has_the_same_names(tmp_path: Path) -> None:
+    """So that `--propose` files nothing twice."""
+    once, again = (state_of(tmp_path / f"{late}", DAILY, late) for late in (MOMENT, timedelta(minutes=1)))
+    names = [row["name"] for row in answer(once, hours=12)["proposals"]]
+    assert names
+    assert names == [row["name"] for row in answer(again, hours=12)["proposals"]]
+
+
 def test_a_new_slice_is_advised_what_it_filed_for(tmp_path: Path) -> None:
     found = answer(state_of(tmp_path, **request("a/one", nodes=2, duration="2h")), hours=3)
     assert found["method"] == "known-needs"
@@ -120,7 +130,14 @@ def test_a_slice_that_no_pool_serves_is_told_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "asked", [Question(hours=0), Question(hours=169), Question(patience="0h"), Question(cold_start="soon")]
+    "asked",
+    [
+        Question(hours=0),
+        Question(hours=169),
+        Question(patience="0h"),
+        Question(cold_start="soon"),
+        Question(cold_start="169h"),
+    ],
 )
 def test_terms_that_mean_nothing(asked: Question) -> None:
     with pytest.raises(WrongUse):

@@ -109,11 +109,13 @@ def test_what_a_pod_says_of_its_checkpoints_is_seen_and_nonsense_is_not(site: Si
     site.pod("liar", node="h100-2")
     site.annotate("train", **{CHECKPOINTED_AT: "2026-11-21T10:30:00+02:00"})
     site.annotate("liar", **{CHECKPOINTED_AT: "yesterday"})
+    site.pod("broken", gpus=1, node="h100-2")
+    site.annotate("broken", **{CHECKPOINTED_AT: "1970-01-01T00:00:00Z"})
 
     def said() -> dict[str, datetime | None]:
         return {work.name: work.checkpointed_at for work in site.view().workloads}
 
-    want = {"train": NOW + HOUR / 2, "liar": None}
+    want = {"train": NOW + HOUR / 2, "liar": None, "broken": None}
     eventually(lambda: said() == want, "the driver sees it")
 
 

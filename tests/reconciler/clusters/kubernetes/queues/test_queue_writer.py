@@ -8,11 +8,12 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.clusters.kubernetes.api.api_client import Json
-from reconciler.clusters.kubernetes.queues.queue_writer import LOOK
+from reconciler.clusters.kubernetes.api.api_client import Json, Rejected
+from reconciler.clusters.kubernetes.queues.queue_writer import LOOK, Queues
 from reconciler.clusters.kubernetes.queues.queued_slices import QueuedSlices
 from reconciler.clusters.kubernetes.rbac import QUEUE_RULES, RULES
 from reconciler.model.cluster_port import Busy, Done, QueueTerms, QueueView, Refused, SliceTerms
+from schemas.errors import Fault
 from tests.reconciler.clusters.kubernetes.tenants import (
     FIRST,
     NEWER,
@@ -271,6 +272,43 @@ def test_an_older_kueue_is_written_in_its_own_version(new_kube: Plane, slices: Q
     assert slices.differences((TERMS,), NOW) == ()
     (flavor, _) = ours(new_kube, "resourceflavors", "v1beta1").values()
     assert "topologyName" not in flavor["spec"], "it has no Topology to refer to"
+    assert slices.queues() == {"vision": QueueView(16)}
+
+
+# --- trouble ---
+
+DOWN = 'Internal error occurred: failed calling webhook "mclusterqueue.kb.io": connection refused'
+
+
+def test_kueues_webhook_that_is_down_is_the_queues_trouble_alone(
+    cluster: Plane, slices: QueuedSlices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The slice is made, and no other slice waits."""
+
+    def down(*_: object, **__: object) -> None:
+        raise Rejected(DOWN, 500, "InternalError")
+
+    monkeypatch.setattr(Queues, "_put", down)
+    answer = slices.ensure(TERMS, FIRST, NOW)
+    assert isinstance(answer, Refused)
+    assert DOWN in answer.message
+    assert slices.namespaces()["vision"] == TERMS.namespaces
+
+
+def test_queues_that_cannot_be_read_are_the_queues_trouble_alone(
+    cluster: Plane, slices: QueuedSlices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A definition whose conversion is down is listed by no one: slices go on, and it is looked at again."""
+
+    def down(*_: object) -> None:
+        raise Fault("GET clusterqueues: conversion webhook failed")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Queues, "_watched", down)
+        ensured(slices)
+        assert "cannot be read" in slices.queues()["vision"].problem
+        assert "conversion webhook failed" in slices.queues()["vision"].problem
+    assert slices.ensure(TERMS, FIRST, LATER) == Done()
     assert slices.queues() == {"vision": QueueView(16)}
 
 
