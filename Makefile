@@ -27,7 +27,7 @@ check: .venv/ready ## lint, types and layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: .venv/bench ## measure; prints what docs/benchmarks.md quotes
+bench: .venv/bench ## measure; prints what docs/explain/benchmarks.md quotes
 	$(BIN)/python -m benchmarks
 
 schemas: .venv/ready ## write schemas/json, deploy/crds, the chart's files and the tables in docs again after a model changed

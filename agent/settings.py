@@ -11,7 +11,7 @@ from reconciler.credentials import Credentials
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Settings of one agent; docs/operations.md explains each."""
+    """Settings of one agent; docs/reference/settings.md explains each."""
 
     repo: str
     """Path or URL of the repository; `main` is read, the agent's own branch is written."""

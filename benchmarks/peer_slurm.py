@@ -2,7 +2,7 @@
 
 A real slurmctld (Debian: `apt-get install slurmctld slurm-client munge`, as root) with nodes of state CLOUD, which
 need no slurmd: all of them are busy at the start, as in our worlds, and one full backfill cycle looks at every pending
-job. Its length and depth are what `sdiag` says. Slurm does more in that cycle than planning, see docs/benchmarks.md.
+job. Its length and depth are what `sdiag` says. Slurm does more in that cycle than plan: docs/explain/benchmarks.md.
 """
 
 from __future__ import annotations

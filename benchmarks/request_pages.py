@@ -46,7 +46,7 @@ ASKED = {
 
 
 def main() -> None:
-    """Prints a row of docs/benchmarks.md for each question."""
+    """Prints a row of docs/explain/benchmarks.md for each question."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--requests", type=int, default=10_000)
     parser.add_argument("--times", type=int, default=9)

@@ -3,7 +3,7 @@
 Replays the Philly trace (see `benchmarks.philly`, which says what is made up) from where it gets busy, under the
 default policy, first come, and shortest service without ageing, and beside them EASY backfill and plain first come,
 first served; with strict durations, and with everybody releasing when its jobs ended. Prints waits by band,
-utilisation, slowdown and estimate errors as docs/benchmarks.md has them.
+utilisation, slowdown and estimate errors as docs/explain/benchmarks.md has them.
 """
 
 from __future__ import annotations

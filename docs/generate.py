@@ -1,7 +1,7 @@
 """Generate the tables of the docs from the code, so that no page says less than its model.
 
-`python docs/generate.py` rewrites the text between `<!-- fields: Kind -->` (or rules, policy, phases, faults, settings)
-and `<!-- end -->` in docs/*.md; `--check` lists stale pages and exits 1.
+`python docs/generate.py` rewrites the text between `<!-- fields: Kind -->` (or settings, policy, rules, phases,
+faults, commands, sentences) and `<!-- end -->` in docs/; `--check` lists stale pages and exits 1.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from agent import settings as agent_settings
+from demo import command as demo_command
+from egs import cli
 from portal import settings as portal_settings
+from reconciler import cli as repository_commands
 from reconciler import settings as reconciler_settings
 from reconciler.gpr_objects import door as reconciler_door
 from reconciler.trust.policy import TABLE
@@ -87,8 +90,15 @@ SETTINGS: dict[str, type[object]] = {
     "portal": portal_settings.PortalSettings,
 }
 _MARKED = re.compile(
-    r"(<!-- (fields: \w+|settings: \w+|policy|rules|phases|faults) -->\n).*?(<!-- end -->)", re.DOTALL
+    r"(<!-- (fields: \w+|settings: \w+|policy|rules|phases|faults|commands|sentences) -->\n).*?(<!-- end -->)",
+    re.DOTALL,
 )
+COMMANDS = Path(__file__).parent / "reference" / "commands"
+PROCESSES = {
+    "egs-reconciler": "The controller, and the processes beside it.",
+    "egs-agent": "Read the GPUs of one node and report on them.",
+}
+"""Programs of their own; all other commands are read from `egs`."""
 _BOUNDS = (
     ("minimum", "≥ {}"),
     ("exclusiveMinimum", "> {}"),
@@ -154,6 +164,45 @@ def settings_table(settings: type[object]) -> str:
             meaning = _one_line(ast.literal_eval(text.value))
             rows.append(f"| `{ast.unparse(field.target)}` | {default} | {meaning} |")
     return "\n".join(rows) + "\n"
+
+
+def command_table() -> str:
+    """All commands on one screen: a row for each page."""
+    rows = ["| for | commands |", "| --- | --- |"]
+    for page, title, commands in _command_pages():
+        names = [f"[`{name.removeprefix('egs ')}`]({page}#{name.replace(' ', '-')})" for name in commands]
+        rows.append(f"| [{title}]({page}) | {', '.join(names)} |")
+    return "\n".join(rows) + "\n"
+
+
+def command_sentences() -> str:
+    """Every command with the first sentence of its help."""
+    app = cli.commands([repository_commands.register, demo_command.register], None)
+    rows = ["| command | what it does |", "| --- | --- |"]
+    for page, _, commands in _command_pages():
+        for name in commands:
+            found: Any = app
+            for word in name.split()[1:]:
+                found = found.commands[word]
+            says = PROCESSES.get(name) or _one_line(found.help.split("\n\n")[0])
+            rows.append(f"| [`{name}`]({page}#{name.replace(' ', '-')}) | {says} |")
+    return "\n".join(rows) + "\n"
+
+
+def _command_pages() -> Iterator[tuple[str, str, list[str]]]:
+    """Each page of commands: its name, what it is for, its commands in their order."""
+    for page in sorted(COMMANDS.glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        commands = re.findall(r"^## (egs.*)$", text, re.MULTILINE)
+        if commands:
+            yield (
+                page.name,
+                text.partition("\n")[0]
+                .removeprefix("# Commands ")
+                .removeprefix("that ")
+                .removeprefix("for "),
+                commands,
+            )
 
 
 def _rows(schema: dict[str, Any], root: dict[str, Any], prefix: str) -> Iterator[tuple[str, ...]]:
@@ -230,6 +279,8 @@ TABLES: dict[str, Callable[[str], str]] = {
     "rules": lambda _: rule_table(),
     "phases": lambda _: phases(),
     "faults": lambda _: fault_table(),
+    "commands": lambda _: command_table(),
+    "sentences": lambda _: command_sentences(),
 }
 
 
@@ -244,12 +295,12 @@ def refreshed(text: str) -> str:
 
 
 def main() -> None:
-    """Rewrite docs/*.md; with --check only list stale pages."""
+    """Rewrite docs/; with --check only list stale pages."""
     stale = []
-    for page in sorted(Path(__file__).parent.glob("*.md")):
+    for page in sorted(Path(__file__).parent.rglob("*.md")):
         text = page.read_text(encoding="utf-8")
         if refreshed(text) != text:
-            stale.append(page.name)
+            stale.append(page.stem)
             if "--check" not in sys.argv:
                 page.write_text(refreshed(text), encoding="utf-8")
     if stale and "--check" in sys.argv:

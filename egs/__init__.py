@@ -6,8 +6,8 @@
     request_id = egs.request_gpu("train", "vision", "east", 1, 8, 80, "", "H100-80GB", "0d6h0m", 150, auth)
     egs.wait_for(request_id, "Provisioned", authenticated_session=auth)
 
-`egs.aio` has the same names as coroutines, `egs.exceptions` the exceptions; docs/sdk.md has the rest. The command `egs`
-is in `egs.cli`.
+`egs.aio` has the same names as coroutines, `egs.exceptions` the exceptions; docs/reference/sdk.md has the rest. The
+command `egs` is in `egs.cli`.
 
 Names are loaded when first used: `import egs` alone loads neither httpx nor any other module of this package.
 """

@@ -60,7 +60,7 @@ LOG = "%(asctime)s %(levelname)s %(name)s %(message)s"
 
 @dataclass(frozen=True, slots=True)
 class ProviderOptions:
-    """Options of the OpenID login; docs/api.md explains each."""
+    """Options of the OpenID login; docs/reference/api.md explains each."""
 
     oidc_issuer: Annotated[
         str,
@@ -126,7 +126,7 @@ class ProviderOptions:
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """Options of the HTTP server; docs/api.md explains each."""
+    """Options of the HTTP server; docs/reference/api.md explains each."""
 
     listen: Annotated[
         str, typer.Option("--listen", envvar="EGS_LISTEN", help="HOST:PORT, or :PORT for every address.")
@@ -169,7 +169,7 @@ MetricsFiles = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class RateOptions:
-    """Rate limits per key or person, per replica; docs/login.md explains each."""
+    """Rate limits per key or person, per replica; docs/guides/login.md explains each."""
 
     reads_per_second: Annotated[
         float,

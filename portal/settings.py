@@ -12,7 +12,7 @@ from reconciler.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class ProviderSettings:
-    """Settings of the OpenID login; docs/login.md explains each."""
+    """Settings of the OpenID login; docs/guides/login.md explains each."""
 
     issuer: str
     """The issuer URL, exactly as the provider states it; discovery gives everything else."""
@@ -38,7 +38,7 @@ class ProviderSettings:
 
 @dataclass(frozen=True, slots=True)
 class PortalSettings:
-    """Settings of one portal; docs/api.md explains each."""
+    """Settings of one portal; docs/reference/api.md explains each."""
 
     base: Settings
     """Shared with the controller: repository, state, branches, poll, trust, forge, kubeconfigs."""

@@ -64,7 +64,7 @@ class Reconciler:
         return self._memory.mailroom.finish()
 
     def cycle(self, now: datetime) -> Cycle:
-        """Steps 1 to 9 of docs/architecture.md; raises only what no later cycle can fix by itself."""
+        """Steps 1 to 9 of docs/explain/architecture.md; raises only what no later cycle can fix by itself."""
         self._memory.pace.begin(now)
         self.hands.begin(now)
         try:

@@ -13,7 +13,7 @@ from reconciler.model.evidence import Level
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """Which changes this process trusts, and how it identifies itself; docs/security.md explains each."""
+    """Which changes this process trusts, and how it identifies itself; docs/explain/security.md explains each."""
 
     level: Level = "none"
     """Evidence that every change on main needs before it counts."""
@@ -40,7 +40,7 @@ class ForgeAddress:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Settings of one controller; docs/operations.md explains each."""
+    """Settings of one controller; docs/reference/settings.md explains each."""
 
     repo: str
     """Path or URL of the repository: main is read, the status branch is written."""

@@ -1,7 +1,7 @@
 """Errors, by who must act.
 
-`reason` is a stable CamelCase identifier for machines (docs/operations.md lists all); the text says where, what, and
-what to do, and never contains a secret.
+`reason` is a stable CamelCase identifier for machines (docs/reference/reasons.md lists all); the text says where,
+what, and what to do, and never contains a secret.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Waiting(EgsError):  # noqa: N818 - nothing is wrong
         self.until = until
 
 
-class Fault(EgsError):  # noqa: N818 - the word of docs/vocabulary.md
+class Fault(EgsError):  # noqa: N818 - the word of docs/reference/vocabulary.md
     """A failure of ours or of the world that may pass: retried with back-off, and reported if it stays."""
 
     reason = "Fault"

@@ -20,15 +20,15 @@ CAUSES = frozenset({
     "HigherRankArrived", "Approved", "Requeued", "RequestChanged", "AdminMoved", "PolicyChanged", "MaintenanceAdded",
     "NodeLost", "NodeReplaced", "ChecksFailed", "ClusterUnreachable", "ControllerAbsent",
 })  # fmt: skip
-"""docs/estimates.md: a promise moves later only for one of these."""
+"""docs/explain/estimates.md: a promise moves later only for one of these."""
 OVER = frozenset({"Completed", "Cancelled", "Rejected", "Failed"})
 OVERDUE = timedelta(minutes=2)
-"""docs/operations.md: any running controller carries out what is this late."""
+"""docs/guides/high-availability.md: any running controller carries out what is this late."""
 SLACK = timedelta(seconds=10)
 """Two polls, a push and a hand-over on a busy machine."""
 
 ON_TIME = timedelta(minutes=1)
-"""docs/operations.md: a hand-over this late still counts as on time, and its end stays."""
+"""docs/guides/high-availability.md: a hand-over this late still counts as on time, and its end stays."""
 
 Leases = Mapping[tuple[str, str], str]
 """(cluster, node) -> uid of the lease that it serves."""
@@ -89,7 +89,7 @@ class Auditor:
         self._forget_ids()
 
     def _forget_ids(self) -> None:
-        """docs/operations.md: what a put-back did not know is filed anew; leases keep their ids."""
+        """docs/guides/back-up.md: what a put-back did not know is filed anew; leases keep their ids."""
         held = {key for key, status in self.requests.items() if status.get("assignment")}
         self._forgotten |= {key: uid for key, uid in self._uids.items() if key not in held}
         self._uids = {key: uid for key, uid in self._uids.items() if key in held}
@@ -161,7 +161,7 @@ class Auditor:
             key.partition("/")[0] for key, s in self.requests.items() if s["phase"] == "Provisioned"
         )
         for slice_, count in running.items():
-            if count > 1:  # docs/slice.md
+            if count > 1:  # docs/reference/kinds/slice.md
                 self._say("one request a slice", f"slice {slice_} has {count} Provisioned requests", now)
         for key, status in self.requests.items():
             if self._uids.get(key, status["uid"]) != status["uid"]:
@@ -177,7 +177,7 @@ class Auditor:
                 self._say("no lease is lost", f"{key} was {old['phase']} and is gone", now)
 
     def _judge_promise(self, key: str, old: dict[str, Any], new: dict[str, Any], now: datetime) -> None:
-        """docs/estimates.md: a start moves later with a slip that names the cause, or not at all."""
+        """docs/explain/estimates.md: a start moves later with a slip that names the cause, or not at all."""
         was, now_is = old.get("estimatedStartTime"), new.get("estimatedStartTime")
         if (
             old["phase"] != "Queued"
@@ -204,7 +204,7 @@ class Auditor:
             self._judge_kept(key, uid, status, on, now)
 
     def _judge_kept(self, key: str, uid: str, status: dict[str, Any], on: Leases, now: datetime) -> None:
-        """docs/gpr.md: a running request keeps its nodes until its end."""
+        """docs/reference/kinds/gpr.md: a running request keeps its nodes until its end."""
         if status["phase"] != "Provisioned" or not status.get("endTime") or now >= _time(status["endTime"]):
             return
         held = status["assignment"]
@@ -216,7 +216,7 @@ class Auditor:
                 )
 
     def _judge_end(self, uid: str, now: datetime) -> None:
-        """docs/gpr.md and operations.md: an end is strict while a controller runs that can carry it out."""
+        """docs/guides/high-availability.md: an end is strict while a controller runs that can carry it out."""
         end = self._ends.get(uid)
         if end is None or now <= end:
             return

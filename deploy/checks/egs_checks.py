@@ -2,8 +2,9 @@
 """Measure the node that this container runs on and say what was found: one line of JSON for each check.
 
 The image that `spec.checks.image` of a Cluster names runs this, or anything else that keeps the contract of
-docs/checks.md. It measures and never judges by a threshold: the controller does. A tool that is missing is said to be
-missing (`"ok": null`); only what was tried and did not work is a failure. Standard library only; Python 3.9 or later.
+docs/reference/checks.md. It measures and never judges by a threshold: the controller does. A tool that is missing is
+said to be missing (`"ok": null`); only what was tried and did not work is a failure.
+Standard library only; Python 3.9 or later.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ def what_if(
     """What a change would do, without making it; prints as sentences.
 
     `manifests` are texts of documents, whose places follow from their kinds and names; `files` has texts by path (None
-    deletes); `changes` are edits by name, as in docs/api.md. All of them are one change.
+    deletes); `changes` are edits by name, as in docs/reference/api.md. All of them are one change.
 
     Example:
         >>> found = egs.what_if(changes=[{"do": "end", "gprId": request_id}], authenticated_session=auth)

@@ -1,6 +1,6 @@
 """The port between the commands and what answers them: a repository, or a server in front of one.
 
-Commands are declared once, in this package. A backend gives data (the JSON of docs/commands.md), and the commands
+Commands are declared once, in this package. A backend gives data (JSON, see docs/reference/commands/), and the commands
 print it, so a command gives the same table and the same JSON on both. `egs.remote.server.Server` is the backend for a
 server; an installed package brings the one for repositories (`egs.cli.Register`).
 

@@ -1,6 +1,6 @@
 """What `egs get` lists: the columns of each kind, those of `-o wide`, and the names of rows.
 
-The rows are the same on a repository and on a server (docs/commands.md), and so are the tables.
+The rows are the same on a repository and on a server (docs/reference/commands/look.md), and so are the tables.
 
 Held by tests/egs/test_listing.py.
 """

@@ -1,6 +1,6 @@
 """How commands answer: data on stdout, as a table, JSON or YAML; everything else on stderr.
 
-Times are RFC 3339 UTC in data and local in tables. Data is a stable contract (docs/commands.md), tables are not.
+Times are RFC 3339 UTC in data and local in tables. Data is stable (docs/reference/commands/common.md), tables are not.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The backend for a server: each command is one request, or a few, of the HTTP API (docs/api.md)."""
+"""The backend for a server: each command is one request, or a few, of the HTTP API (docs/reference/api.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every `errorKey`, with its status and an example message. docs/api.md lists the same. Values only.
+"""Every `errorKey`, with its status and an example message. docs/reference/api.md lists the same. Values only.
 
 Held by tests/portal/test_documented.py: every key in the sources is here, and some path documents it.
 """

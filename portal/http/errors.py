@@ -1,4 +1,4 @@
-"""Refusals of the API as values: each has a status, a stable key and a sentence. docs/api.md lists the keys."""
+"""Refusals of the API as values: each has a status, a stable key and a sentence: docs/reference/api.md."""
 
 from __future__ import annotations
 

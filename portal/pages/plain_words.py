@@ -30,7 +30,7 @@ CAUSES: Mapping[str, str] = {
     Cause.CLUSTER_UNREACHABLE: "a cluster did not answer",
     Cause.CONTROLLER_ABSENT: "the controller was away",
 }
-"""Why a promise moved to later; docs/gpr.md explains them."""
+"""Why a promise moved to later; docs/reference/kinds/gpr.md explains them."""
 WAITS_FOR: Mapping[str, str] = {
     Reason.FITS_NOWHERE: "a pool in which it fits",
     Reason.NODES_OUT: "nodes that are out of service",
@@ -49,7 +49,7 @@ APPROVALS: Mapping[str, str] = {
     "ShapeNeedsApproval": "GPUs of this shape need an approval",
     "ExtensionNeedsApproval": "it wants more grace than the project allows without approval",
 }
-"""Rules in words; docs/approval.md says where each is set."""
+"""Rules in words; docs/reference/kinds/approval.md says where each is set."""
 _NAMES: Mapping[str, str] = {
     EventReason.FILED: "filed",
     EventReason.MARK_25: "a quarter of its time used",

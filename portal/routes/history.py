@@ -24,7 +24,7 @@ Figures = dict[str, Any]
 
 
 class Insights(Wire):
-    """The answer of `egs insights -o json`; docs/estimates.md explains the figures."""
+    """The answer of `egs insights -o json`; docs/explain/estimates.md explains the figures."""
 
     total: Figures
     by_shape: dict[str, Figures]
@@ -98,7 +98,7 @@ class PromisedStart(Wire):
 
 
 class Ledger(Wire):
-    """The answer of `egs promises -o json`; docs/estimates.md explains the figures."""
+    """The answer of `egs promises -o json`; docs/explain/estimates.md explains the figures."""
 
     tolerance_seconds: int = Field(description="A start this late is still kept.")
     open: OpenPromises

@@ -1,6 +1,6 @@
 """Rows and pages exactly as `egs get … -o json` and `egs describe … -o json` print them, for `egs` on a server.
 
-Other paths use the vendor's names; these use the command line's, whose data is a stable contract (docs/commands.md).
+Other paths use the vendor's names; these use the command line's (docs/reference/commands/look.md).
 Of other workspaces a caller sees that a node is taken, but not by which request.
 
 Held by tests/portal/test_tables.py and tests/egs/test_remote_same.py.

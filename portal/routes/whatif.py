@@ -28,7 +28,7 @@ class PolicyTrial(Wire):
     model_config = example({"scheduling": {"order": "shortest-service"}, "days": 30})
 
     scheduling: dict[str, Any] = Field(
-        description="As `spec.scheduling` of project.yaml: docs/project.md.",
+        description="As `spec.scheduling` of project.yaml: docs/reference/kinds/project.md.",
         examples=[{"order": "first-filed"}],
     )
     days: Annotated[Whole, Field(ge=1, le=92)] = Field(

@@ -74,7 +74,7 @@ class Pending(Wire):
     gpr_id: str
     name: str = Field(description="slice/file.")
     reasons: list[str] = Field(
-        description="QuotaExceeded, NodeLimitExceeded, …: docs/approval.md lists them."
+        description="QuotaExceeded, NodeLimitExceeded, …: docs/reference/kinds/approval.md lists them."
     )
     message: str = Field(description="The figures behind them.")
     asked: Asks

@@ -149,7 +149,7 @@ class GprChanged(Wire):
 class SlipCauseData(Wire):
     """One cause of a promise's move to later."""
 
-    cause: str = Field(description="From a closed list: docs/estimates.md.")
+    cause: str = Field(description="From a closed list: docs/explain/estimates.md.")
     by: str = Field(description="What caused it, as far as the caller may see it.")
 
 
@@ -158,7 +158,7 @@ class SlipData(Wire):
 
     was: str
     now: str | None = Field(description="null: no start is known any more.")
-    cause: str = Field(description="From a closed list: docs/estimates.md.")
+    cause: str = Field(description="From a closed list: docs/explain/estimates.md.")
     by: str = Field(description="What caused it, as far as the caller may see it.")
     also: list[SlipCauseData] = Field(
         default=[], description="Further causes, if no single one moved the start."
@@ -294,7 +294,7 @@ class GprData(Wire):
     requeue_on_failure: bool
     enable_eviction: bool
     phase: str = Field(
-        description="Our own phase; see docs/gpr.md. `Filed`: the controller has not seen it yet."
+        description="Our own phase; see docs/reference/kinds/gpr.md. `Filed`: the controller has not seen it yet."
     )
     reason: str = Field(description="Stable identifier of why it is in this state; empty: all is well.")
     message: str = Field(description="The reason in words, with what to do.")

@@ -32,7 +32,9 @@ class EventData(Wire):
     """One event; the row of `egs get events -o json`."""
 
     at: str | None
-    reason: str | None = Field(description="From a closed list: docs/operations.md.", examples=["GPRDelayed"])
+    reason: str | None = Field(
+        description="From a closed list: docs/reference/events.md.", examples=["GPRDelayed"]
+    )
     type: str | None = Field(examples=["Warning"])
     request: str | None = Field(description="slice/name.")
     cluster: str | None

@@ -53,7 +53,7 @@ class WhatIfProblem(Wire):
     file: str
     line: int
     column: int
-    rule: str = Field(description="Stable identifier: docs/rules.md.", examples=["PriorityTooHigh"])
+    rule: str = Field(description="Stable identifier: docs/reference/rules.md.", examples=["PriorityTooHigh"])
     severity: Literal["error", "warning", "notice"]
     message: str
     fix: str
@@ -136,7 +136,7 @@ class WhatIfMoved(Wire):
     minutes: int | None = Field(
         description="How much later, negative: earlier; null: it has no start on one side."
     )
-    cause: str | None = Field(description="From a closed list: docs/estimates.md.")
+    cause: str | None = Field(description="From a closed list: docs/explain/estimates.md.")
     by: str | None
     proven: bool = Field(description="false: the likeliest cause; proving it would have taken too long.")
     why: str = Field(description="The cause in words.", examples=["vision/train ranks before it"])

@@ -40,7 +40,10 @@ ROWS: Mapping[str, tuple[Rule, ...]] = {
     "admission": ADMISSION_RULES,
 }
 
-HEADER = "# Generated from reconciler/deploying/monitoring/gpu_rules.py. docs/alerts.md says what each alert means.\n"
+HEADER = (
+    "# Generated from reconciler/deploying/monitoring/gpu_rules.py. "
+    "docs/reference/gpu-alerts.md says what each alert means.\n"
+)
 
 
 def texts() -> dict[str, str]:

@@ -46,7 +46,7 @@ class Git(Model):
 
 
 class Trust(Model):
-    """Whose changes count; see docs/security.md."""
+    """Whose changes count; see docs/explain/security.md."""
 
     level: Level | Literal[""] = Field(
         "",
@@ -158,7 +158,7 @@ class Admission(Pods):
 
 
 class AgentTelemetry(Model):
-    """What the agents show of their GPUs; see docs/telemetry.md."""
+    """What the agents show of their GPUs; see docs/reference/telemetry.md."""
 
     enabled: bool = Field(False, description="Serve metrics and the last hours on each pod's own address.")
     port: Port = Field(9400, description="Its TCP port.")
@@ -197,7 +197,7 @@ class Agents(Pods):
 
 
 class Provider(Model):
-    """The identity provider for logging in to the API; see docs/login.md."""
+    """The identity provider for logging in to the API; see docs/guides/login.md."""
 
     issuer: str = Field("", description="Its issuer URL; empty: API keys only.")
     client: str = Field("egs", description="Client id of this portal.")
@@ -323,7 +323,7 @@ def read(given: Mapping[str, Any]) -> Values:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
         raise UserError(
-            f"values: {where}: {first['msg']}; see docs/operations.md", "ValuesInvalid"
+            f"values: {where}: {first['msg']}; see docs/guides/install.md", "ValuesInvalid"
         ) from error
     for why in missing(values):
         raise UserError(f"values: {why}", "ValuesInvalid")

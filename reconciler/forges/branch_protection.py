@@ -1,4 +1,4 @@
-"""Which of the protections required by docs/security.md a forge lacks for a branch. Pure."""
+"""Which of the protections required by docs/explain/security.md a forge lacks for a branch. Pure."""
 
 from __future__ import annotations
 

@@ -132,4 +132,4 @@ class Forge(Protocol):
     # -- protection -------------------------------------------------------------------------------------------
 
     def protection(self, branch: str) -> Sequence[str]:
-        """Which protections required by docs/security.md are missing, a sentence each; (): none."""
+        """Which protections required by docs/explain/security.md are missing, a sentence each; (): none."""

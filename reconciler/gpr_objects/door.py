@@ -77,7 +77,7 @@ MACHINE = Person("EGS door", "door@egs.dev")
 
 @dataclass(frozen=True, slots=True)
 class DoorSettings:
-    """Settings of one door; docs/operations.md explains each."""
+    """Settings of one door; docs/reference/settings.md explains each."""
 
     cluster: str
     """Name of the cluster's document; the cluster's objects are read."""

@@ -303,7 +303,7 @@ def _wanted(
 
 
 def _ordered(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields in the usual order: the slice first, the others as in docs/gpr.md."""
+    """Fields in the usual order: the slice first, the others as in docs/reference/kinds/gpr.md."""
     order = ["slice", *(info.alias or name for name, info in GPRSpec.model_fields.items())]
     return dict(
         sorted(spec.items(), key=lambda item: order.index(item[0]) if item[0] in order else len(order))

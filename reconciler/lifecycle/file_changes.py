@@ -1,6 +1,6 @@
 """What main says about a request, compared with its record: new, edited, cancelled, refused, missing. Pure.
 
-docs/gpr.md has the rules; a request that finished never runs again under its name.
+docs/reference/kinds/gpr.md has the rules; a request that finished never runs again under its name.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Counters are updated when cycles end; gauges are computed from the last cycle when requested, so that a
 hanging loop still shows its overdue ends. A follower shows no gauges of the fleet: the leader does. Names end
-in their unit; docs/operations.md lists every name.
+in their unit; docs/reference/metrics.md lists every name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A check as data: the JSON of `egs check-pr -o json`, documented in docs/pull-requests.md and stable. Pure."""
+"""A check as data: the JSON of `egs check-pr -o json`, documented in docs/guides/pull-requests.md and stable. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of `egs get …`, from a state and the clock. Pure; docs/commands.md documents the columns."""
+"""The rows of `egs get …`, from a state and the clock. Pure; docs/reference/commands/look.md documents the columns."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ forge identified the actor. An unreadable file is judged by its path only: it ha
 needs the same right as deleting it. Anyone may change files that are not documents: they have no effect.
 
 Held by tests/reconciler/trust/test_verdict.py and tests/reconciler/trust/test_policy_matrix.py;
-docs/security.md has the table.
+docs/explain/security.md has the table.
 """
 
 from __future__ import annotations

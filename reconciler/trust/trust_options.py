@@ -100,10 +100,12 @@ class TrustOptions:
         if level is None and is_remote(repo):
             raise _wrong(
                 "it is not configured whose changes on main count; give --verify signature, forge or both, or "
-                "--verify none: then everyone who can push counts as an admin (docs/trust.md)"
+                "--verify none: then everyone who can push counts as an admin (docs/explain/trust.md)"
             )
         if level == "none" and is_remote(repo):
-            log.warning("main is not verified: everyone who can push counts as an admin; see docs/trust.md")
+            log.warning(
+                "main is not verified: everyone who can push counts as an admin; see docs/explain/trust.md"
+            )
         return Trust(level or "none", _absolute(self.trust), _absolute(self.key))
 
 

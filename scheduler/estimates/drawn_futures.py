@@ -5,7 +5,7 @@ planner cannot have. So this simulates from one end or arrival to the next, and 
 first request that does not fit in a pool reserves its nodes there from the earliest instant known (strict ends); others
 run before that if they end by then, or on nodes that it does not need (EASY backfill:
 Lifka, JSSPP 1995). On a trace, with true ends and arrivals, it comes within minutes to an hour of the planner
-(docs/benchmarks.md) without planning at each of them.
+(docs/explain/benchmarks.md) without planning at each of them.
 
 Left out, because calibration on earlier starts corrects for it: individual node calendars, and displacement
 between requests. Pure.

@@ -35,7 +35,7 @@ LEAST = 20
 """Fewest finished requests for a forecast: p10 and p90 of fewer would be two of them."""
 MOST_FUTURES = 16
 WORK = 24_000
-"""Approximate number of requests simulated over all futures: about a second (docs/benchmarks.md)."""
+"""Approximate number of requests simulated over all futures: about a second (docs/explain/benchmarks.md)."""
 LOOKED_BACK_S = 7 * 86_400
 """Arrivals are drawn from the last week, so that each day of the week is in it."""
 BLOCK_S = 12 * 3600

@@ -15,7 +15,7 @@ from scheduler.kernel import cache
 from scheduler.snapshot import Plan, Snapshot
 
 PER_REQUEST_S, PER_POOL_S = 40e-6, 10e-6
-"""Least time of the plain engine per request, and per pool that it may use (docs/benchmarks.md)."""
+"""Least time of the plain engine per request, and per pool that it may use (docs/explain/benchmarks.md)."""
 PAYS_S = 0.01
 """Once loaded, the compiled engine makes plans that take the plain one longer than this. For shorter plans it would
 cost as much to prepare the arrays as it saves."""

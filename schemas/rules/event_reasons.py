@@ -12,7 +12,7 @@ TEMPLATE_WORDS = ("cluster", "message", "node", "reason", "request", "slice", "t
 
 
 class EventReason(StrEnum):
-    """All events; docs/operations.md explains when each appears and what to do."""
+    """All events; docs/reference/events.md explains when each appears and what to do."""
 
     FILED = "GPRCreated"
     PENDING_APPROVAL = "GPRPendingApproval"

@@ -100,7 +100,7 @@ def _unknown(route: Route, at: Path) -> Iterator[_Unknown]:
 
 _REASONS = (*EventReason, WARNINGS)
 _WHERE_REASONS = (
-    f"docs/operations.md lists the reasons of events; {WARNINGS} stands for all that ask for action"
+    f"docs/reference/events.md lists the reasons of events; {WARNINGS} stands for all that ask for action"
 )
 _WORDS = f"write one of {', '.join(f'${word}' for word in TEMPLATE_WORDS)}; $$ is a dollar"
 

@@ -1,4 +1,4 @@
-"""Every rule that a document can break: the list shared by code, tests and docs/rules.md.
+"""Every rule that a document can break: the list shared by code, tests and docs/reference/rules.md.
 
 `severity` belongs to the rule, not to the case: an error refuses the document (or, for a rule across files, the
 change); a warning or a notice refuses nothing.
@@ -92,7 +92,7 @@ _ACROSS = (
     ),
     Rule(
         "KindNotAllowed",
-        "A workload has objects of the kinds that docs/workload.md lists.",
+        "A workload has objects of the kinds that docs/reference/kinds/workload.md lists.",
         "use one of these kinds, or apply the object yourself",
     ),
     Rule("DuplicateObject", "Objects of a workload differ in kind or name.", "rename one of the two"),

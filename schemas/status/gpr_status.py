@@ -150,7 +150,7 @@ class ApprovalState(Model):
     """Why a request needs an admin, and the decision."""
 
     reasons: tuple[str, ...] = Field(
-        (), description="QuotaExceeded, NodeLimitExceeded, …: docs/approval.md lists them."
+        (), description="QuotaExceeded, NodeLimitExceeded, …: docs/reference/kinds/approval.md lists them."
     )
     decision: Literal["approve", "reject"] | None = Field(None, description="Absent: not decided.")
     by: str = Field("", description="Handle of the admin; for two admins both, with a comma.")

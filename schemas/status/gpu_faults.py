@@ -9,7 +9,7 @@ Sources, by the letters in the table:
   M  NVIDIA, "GPU Memory Error Management": row remapping, contained errors, page retirement
   D  DCGM, health watches and error_thresholds.yaml: limits of PCIe replays, NVLink errors, pages and rows
   G  gpud, hardware slowdown over ten minutes
-  E  this project: the time within which operators expect a verdict (docs/health.md)
+  E  this project: the time within which operators expect a verdict (docs/reference/health.md)
 """
 
 from __future__ import annotations

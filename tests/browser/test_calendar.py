@@ -215,7 +215,7 @@ def test_bars_follow_a_commit_and_the_focus_stays(site, visitor, url):
     assert "tune" not in page.content()
     spent = page.evaluate("performance.getEntriesByName('egs:patch').map((e) => e.duration)")
     assert spent
-    assert max(spent) < 100  # docs/benchmarks.md has the figure; a busy machine is no failure
+    assert max(spent) < 100  # docs/explain/benchmarks.md has the figure; a busy machine is no failure
 
 
 def test_moving_a_request_shows_whom_it_delays_before_anything_is_filed(site, visitor, url):

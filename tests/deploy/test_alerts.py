@@ -25,7 +25,7 @@ RULES: list[dict[str, Any]] = [
     for group in yaml.safe_load((ROOT / "deploy/chart/files/alerts.yaml").read_text())["groups"]
     for rule in group["rules"]
 ]
-DOCS = (ROOT / "docs/operations.md").read_text(encoding="utf-8")
+DOCS = (ROOT / "docs/reference/controller-alerts.md").read_text(encoding="utf-8")
 VALUES = {
     "reason": {str(told) for told in EventReason},
     "outcome": {outcome.value for outcome in Outcome},
@@ -61,7 +61,7 @@ def test_an_alert_reads_metrics_and_labels_that_exist(rule):
 def test_an_alert_says_how_bad_it_is_and_where_to_read_on(rule):
     name, text = rule["alert"], rule["annotations"]
     assert rule["labels"]["severity"] in {"critical", "warning", "info"}
-    assert text["runbook"] == f"docs/operations.md#{name.lower()}"
+    assert text["runbook"] == f"docs/reference/controller-alerts.md#{name.lower()}"
     assert text["summary"]
     assert text["description"].endswith(".")
     by = re.findall(r"by \(([^)]*)\)", rule["expr"])
@@ -71,10 +71,10 @@ def test_an_alert_says_how_bad_it_is_and_where_to_read_on(rule):
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
 def test_an_alert_has_its_heading_and_severity_in_the_docs(rule):
-    found = re.search(rf"^### {rule['alert']}\n\n(\w+)\. \S", DOCS, re.MULTILINE)
-    assert found is not None, "docs/operations.md does not say what to do"
+    found = re.search(rf"^## {rule['alert']}\n\n(\w+)\. \S", DOCS, re.MULTILINE)
+    assert found is not None, "docs/reference/controller-alerts.md does not say what to do"
     assert found[1].lower() == rule["labels"]["severity"]
 
 
 def test_the_docs_explain_no_alert_that_is_not_there():
-    assert re.findall(r"^### (Egs\w+)$", DOCS, re.MULTILINE) == [rule["alert"] for rule in RULES]
+    assert re.findall(r"^## (Egs\w+)$", DOCS, re.MULTILINE) == [rule["alert"] for rule in RULES]

@@ -1,4 +1,4 @@
-"""The default image's script: what it says when tools work, fail and are missing, in the words of docs/checks.md."""
+"""The default image's script: what it says of tools, in the words of docs/reference/checks.md."""
 
 from __future__ import annotations
 

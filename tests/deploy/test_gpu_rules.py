@@ -16,7 +16,7 @@ from tests.deploy.helm import CHART, ROOT
 from tests.support.prometheus import needs_prometheus
 
 RULES = CHART / "files" / "gpu_alerts.yaml"
-DOCS = (ROOT / "docs" / "alerts.md").read_text("utf-8")
+DOCS = (ROOT / "docs/reference/gpu-alerts.md").read_text("utf-8")
 BLANK = 9223372036854775794
 H100, A100, V100 = "NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-80GB", "Tesla V100-SXM2-16GB"
 USED = 'exported_namespace="nlp", exported_pod="chat-0", pod="exporter-7", container="exporter"'
@@ -156,7 +156,7 @@ def test_every_alert_is_raised_by_a_test() -> None:
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
 def test_an_alert_is_documented_with_what_to_do(alert: Any) -> None:
     found = re.search(rf"^### {alert.name}\n\n(\w+)\. \S", DOCS, re.MULTILINE)
-    assert found is not None, "docs/alerts.md does not say what to do"
+    assert found is not None, "docs/reference/gpu-alerts.md does not say what to do"
     assert found[1].lower() == alert.severity
     assert alert.advice
 

@@ -35,26 +35,26 @@ def test_every_event_is_documented_with_its_type(told: EventReason) -> None:
     row = next(
         (
             line
-            for line in _page("operations.md").splitlines()
+            for line in _page("reference/events.md").splitlines()
             if line.startswith("|") and f"`{told}`" in line
         ),
         "",
     )
     kind = "Warning" if Event(START, told, "").warning else "Normal"
-    assert f"| {kind} |" in row, f"docs/operations.md does not describe the event {told} as {kind}"
+    assert f"| {kind} |" in row, f"docs/reference/events.md does not describe the event {told} as {kind}"
 
 
 @pytest.mark.parametrize("cause", list(Cause))
 def test_every_cause_is_documented(cause: Cause) -> None:
     """The closed list of design §6."""
-    assert f"`{cause}`" in _page("gpr.md")
+    assert f"`{cause}`" in _page("reference/kinds/gpr.md")
 
 
 def test_every_reason_is_documented() -> None:
     """A reason that a machine may meet has a line in the docs."""
-    docs = "".join(page.read_text() for page in (ROOT / "docs").glob("*.md"))
+    docs = "".join(page.read_text() for page in (ROOT / "docs").rglob("*.md"))
     missing = sorted(reason for reason in _reasons() if f"`{reason}`" not in docs)
-    assert not missing, f"docs/operations.md lacks {missing}"
+    assert not missing, f"docs/reference/reasons.md lacks {missing}"
 
 
 def _page(name: str) -> str:
@@ -118,7 +118,7 @@ MODULES = re.compile(r"`([a-z_]+(?:/[a-z_]+)+(?:\.py)?)`")
 HOMES = ("", "reconciler", "reconciler/clusters/kubernetes", "scheduler", "portal", "schemas", "egs")
 
 
-@pytest.mark.parametrize("name", ["architecture.md", "internals.md"])
+@pytest.mark.parametrize("name", ["explain/architecture.md", "explain/internals.md"])
 def test_the_modules_that_a_page_names_exist(name: str) -> None:
     """These pages name modules relative to their package."""
     named = {found.removesuffix(".py") for found in MODULES.findall(_page(name))} - {"egs/status"}

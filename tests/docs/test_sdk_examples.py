@@ -1,4 +1,4 @@
-"""docs/sdk.md runs from its first block to its last, in one program, against a site that lives. A7, D2, H17."""
+"""docs/reference/sdk.md runs from first block to last, in one program, against a site that lives. A7, D2, H17."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.portal import KEYS
 
 pytestmark = pytest.mark.slow
 
-PAGE = (Path(__file__).parents[2] / "docs" / "sdk.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs/reference/sdk.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 

@@ -1,4 +1,4 @@
-"""docs/security.md claims nothing that no test holds."""
+"""docs/explain/security.md claims nothing that no test holds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "security.md").read_text("utf-8")
+PAGE = (ROOT / "docs/explain/security.md").read_text("utf-8")
 THREATS = PAGE.partition("\n## Threats\n")[2].partition("\n## ")[0]
 ROWS = [
     [cell.strip() for cell in line.strip("|").split(" | ")]

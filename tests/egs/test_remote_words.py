@@ -16,6 +16,7 @@ from egs.modes import Here, Target
 from reconciler.cli import register
 
 HERE = Path(__file__).parents[2]
+PAGES = "\n".join(page.read_text("utf-8") for page in (HERE / "docs/reference/commands").glob("*.md"))
 
 
 def leaves(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -48,7 +49,7 @@ def test_every_command_teaches_with_an_example(
     out = capsys.readouterr().out
     assert any(line.strip().startswith(" ".join(("egs", *path))) for line in out.splitlines()[1:])
     assert all(p.help for p in REMOTE[path].params if hasattr(p, "help") and p.name != "help")
-    section = (HERE / "docs" / "commands.md").read_text().partition(f"\n## egs {' '.join(path)}\n")[2]
+    section = PAGES.partition(f"\n## egs {' '.join(path)}\n")[2]
     assert section, "it is documented"
 
 

@@ -1,4 +1,4 @@
-"""docs/api.md lists every key that the code can answer with, and no other."""
+"""docs/reference/api.md lists every key that the code can answer with, and no other."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def keys_in(file: Path) -> Iterator[str]:
 def test_every_key_is_listed() -> None:
     """K1: errors are documented values."""
     code = {key for file in sorted((ROOT / "portal").rglob("*.py")) for key in keys_in(file)} | ELSEWHERE
-    _, _, table = (ROOT / "docs" / "api.md").read_text().partition("## Errors")
+    _, _, table = (ROOT / "docs/reference/api.md").read_text().partition("## Errors")
     rows = [
         line.split("|")[1] for line in table.partition("## Webhooks")[0].splitlines() if line.startswith("|")
     ]

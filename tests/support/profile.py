@@ -1,4 +1,4 @@
-"""How much one run tries: `EGS_TEST_PROFILE` is `quick`, `change` (the default), `main` or `night`; docs/testing.md.
+"""What a run tries: `EGS_TEST_PROFILE` is `quick`, `change` (the default), `main` or `night` (docs/explain/testing.md).
 
 A smaller profile runs the same tests with fewer examples and fewer kill points, and skips nothing. A commit is always
 tried with the same examples, so that a red build is a red change; those of `night` are new each time.

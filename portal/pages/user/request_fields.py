@@ -71,7 +71,7 @@ WIRE: Mapping[str, tuple[str, Callable[[str, str], Any]]] = {
 }
 """By the form's name: the API's name, and how its text is read."""
 HELD = ("model", "idle")
-"""Fields that may change while a request has its nodes; docs/gpr.md has the rule, `check_edit` holds it."""
+"""Fields that may change while a request has its nodes; `check_edit` holds the rule of docs/reference/kinds/gpr.md."""
 EDITED = tuple(name for name in WIRE if name not in ("slice", "template", "file"))
 """Fields of the form that changes a request."""
 

@@ -1,6 +1,6 @@
 """`egs codeowners`: the policy as a forge's CODEOWNERS and branch rules, and whether both are in force.
 
-They show people early whom to ask. The check and the controller decide what counts (docs/security.md).
+They show people early whom to ask. The check and the controller decide what counts (docs/explain/security.md).
 """
 
 from __future__ import annotations

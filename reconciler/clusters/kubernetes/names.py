@@ -1,4 +1,4 @@
-"""All names that we write into a cluster; docs/cluster.md lists them.
+"""All names that we write into a cluster; docs/reference/kinds/cluster.md lists them.
 
 Node labels use a `node-restriction.kubernetes.io` prefix, so that a kubelet cannot give itself a slice. The
 taint is our own, never `nvidia.com/gpu`: an admission plugin gives every GPU pod a toleration for that.

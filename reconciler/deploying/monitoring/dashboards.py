@@ -1,7 +1,7 @@
 """The dashboards: fleet, cluster, slice, node, GPU. Pure.
 
-They read the controller's own metrics (docs/operations.md) and dcgm-exporter's, which our agents serve too. Nothing of
-them needs the rules. Held by tests/deploy/test_dashboards.py: a real Prometheus answers every expression.
+They read the controller's own metrics (docs/reference/metrics.md) and dcgm-exporter's, which our agents serve too.
+Nothing of them needs the rules. Held by tests/deploy/test_dashboards.py: a real Prometheus answers every expression.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class Alert:
                 "summary": self.summary,
                 "description": self.meaning,
                 "advice": self.advice,
-                "runbook": f"docs/alerts.md#{self.name.lower()}",
+                "runbook": f"docs/reference/gpu-alerts.md#{self.name.lower()}",
             },
         }
 

@@ -84,7 +84,7 @@ def _unknown(episode: Episode) -> Iterator[Finding]:
             if stale
             else "nothing measures these GPUs, so use and heat are unknown; health comes from agents only"
         )
-        advice = "an admin connects Prometheus or the nodes' agents as docs/workloads.md says"
+        advice = "an admin connects Prometheus or the nodes' agents as docs/guides/watch-gpus.md says"
         yield Finding(Cause.NO_TELEMETRY, Severity.INFO, text, advice, tuple(dict.fromkeys(episode.silences)))
     if episode.pods_silence:
         text = "its pods could not be looked at"

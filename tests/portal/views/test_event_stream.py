@@ -157,6 +157,6 @@ def test_nobody_finds_an_event_by_what_is_hidden_from_them(site: Site, asked: Ev
 
 
 def test_the_bounds_are_those_of_one_place() -> None:
-    """H10: docs/api.md names them."""
+    """H10: docs/reference/api.md names them."""
     assert event_search.SEARCHED == event_stream.SEARCHED == SEARCHED == 20_000
     assert event_stream.LATEST == 200

@@ -14,7 +14,7 @@ from reconciler.processes.metrics import Metrics
 from reconciler.processes.wake import Attempt
 from tests.support.world import START, World, at, gpr, gpr_path
 
-DOCS = Path(__file__).parents[3] / "docs" / "operations.md"
+DOCS = Path(__file__).parents[3] / "docs" / "reference" / "metrics.md"
 
 
 def values(metrics: Metrics) -> dict[str, float]:
@@ -135,7 +135,7 @@ def test_every_metric_is_documented_with_its_labels(told):
     docs = DOCS.read_text(encoding="utf-8")
     for family in metrics.registry.collect():
         name = family.name + ("_total" if family.type == "counter" else "")
-        assert f"| `{name}` |" in docs, f"docs/operations.md lacks {name}"
+        assert f"| `{name}` |" in docs, f"docs/reference/metrics.md lacks {name}"
 
 
 def test_names_follow_the_conventions(told):

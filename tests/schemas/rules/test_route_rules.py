@@ -46,7 +46,7 @@ def test_a_route_that_uses_everything_breaks_no_rule(place: str) -> None:
                      "did you mean GPRProvisioned?", id="a reason misspelt"),
         pytest.param({"events": ["warning"]}, "UnknownEvent", ("events", 0), "did you mean warnings?",
                      id="nearly all warnings"),
-        pytest.param({"events": ["xyzzy"]}, "UnknownEvent", ("events", 0), "docs/operations.md lists",
+        pytest.param({"events": ["xyzzy"]}, "UnknownEvent", ("events", 0), "docs/reference/events.md lists",
                      id="a reason that is like none"),
         pytest.param({"urgent": ["nodeout"]}, "UnknownEvent", ("urgent", 0), "did you mean NodeOut?",
                      id="an urgent reason in other letters"),

@@ -174,7 +174,7 @@ def _container(order: Order, mounts: Mapping[str, str]) -> Json:
 
 
 def _environment(order: Order) -> dict[str, str]:
-    """The contract with the image; see docs/checks.md."""
+    """The contract with the image; see docs/reference/checks.md."""
     return {
         "EGS_STAGE": order.stage,
         "EGS_CHECKS": ",".join(order.checks),

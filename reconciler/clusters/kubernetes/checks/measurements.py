@@ -1,6 +1,6 @@
 """Parses what the checks' image measured, and judges it. Pure, and safe for any output of an image.
 
-The contract with the image is docs/checks.md: it prints one JSON object per line and check. It only measures;
+The contract with the image is docs/reference/checks.md: it prints one JSON object per line and check. It only measures;
 we judge, by the manifest's thresholds, so that a threshold can change without a new image.
 """
 

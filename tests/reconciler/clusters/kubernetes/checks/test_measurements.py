@@ -1,4 +1,4 @@
-"""What an image printed, read and judged: the contract of docs/checks.md, and whatever else an image may print."""
+"""What an image printed, read and judged: the contract of docs/reference/checks.md, and whatever else one may print."""
 
 from __future__ import annotations
 
