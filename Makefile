@@ -10,7 +10,7 @@ QUICK := tests/agent tests/fuzz tests/schemas tests/scheduler $(addprefix tests/
   tests/reconciler/*.py $(addprefix tests/reconciler/,accounts acting approvals deciding documents gpr_objects health \
   lifecycle model planning pulls status timekeeping)
 
-.PHONY: demo test quick check bench schemas screenshots
+.PHONY: demo test quick check bench schemas screenshots pictures outputs site
 
 demo: .venv/ready ## the whole system on this machine (ONCE=1: the story in simulated time)
 	$(BIN)/egs demo $(if $(ONCE),--once)
@@ -36,8 +36,21 @@ schemas: .venv/ready ## write schemas/json, deploy/crds, the chart's files and t
 	$(BIN)/python -m reconciler.deploying.generate
 	$(BIN)/python docs/generate.py
 
-screenshots: .venv/ready ## every page of the demo in light, dark and on a phone, into screenshots/ (needs chromium)
+screenshots: .venv/docs ## every page of the demo in light, dark and on a phone, into screenshots/ (needs chromium)
 	$(BIN)/python docs/screenshots.py screenshots
+
+pictures: .venv/docs ## only the pictures that the documents show, into docs/images (needs chromium)
+	$(BIN)/python docs/screenshots.py
+
+outputs: .venv/ready ## write again what the commands in docs/start print
+	EGS_TEST_WRITE_DOCS=1 $(BIN)/pytest -q tests/docs/test_start.py
+
+site: .venv/docs ## the documents as pages with search, into site/; any dead link fails it
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
+.venv/docs: .venv/ready
+	PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-version-check -e '.[docs]'
+	touch .venv/docs
 
 .venv/bench: .venv/ready
 	PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-version-check -e '.[bench]'

@@ -37,6 +37,15 @@ def test_every_promise_is_kept(told: tuple[bool, str]) -> None:
     assert kept, text
 
 
+def test_the_readme_ends_the_story_as_it_ends(told: tuple[bool, str]) -> None:
+    """The table in the README is what the story prints."""
+    readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    table = readme.partition("```\nrequest ")[2].partition("```")[0].splitlines()
+    printed = {" ".join(line.split()) for line in told[1].splitlines()}
+    assert len(table) == 9
+    assert {" ".join(line.split()) for line in ["request " + table[0], *table[1:]]} <= printed
+
+
 @pytest.mark.parametrize(
     "line",
     [
