@@ -6,7 +6,18 @@ from typing import Annotated
 
 import typer
 
-from egs.commands.options import AsPull, Author, DryRun, Fields, Now, Output, Repo, Request
+from egs.commands.options import (
+    AsPull,
+    Author,
+    DryRun,
+    Fields,
+    Now,
+    Output,
+    OwnContext,
+    OwnKubeconfig,
+    Repo,
+    Request,
+)
 from egs.commands.output import Form
 from egs.commands.slices import Name
 
@@ -109,13 +120,30 @@ def init(
             metavar="MAIL", help="The first admin. Default: as git is configured.", show_default=False
         ),
     ] = None,
+    from_cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Also write clusters/NAME.yaml from the GPU nodes that a cluster shows.",
+            show_default=False,
+        ),
+    ] = None,
+    kubeconfig: OwnKubeconfig = None,
+    context: OwnContext = None,
 ) -> None:
     """Begin a repository: project.yaml for project default, README and folders, ready to commit.
 
     \b
-    Example:
+    Examples:
       egs init gpus --admin ada@example.com
+      egs init gpus --from-cluster north --context north     with its first Cluster document, in mode: observe
     """
+    if from_cluster is not None:
+        from reconciler.cli.answers.first_cluster import init_from_cluster
+        from reconciler.cli.answers.member_kubeconfig import Own
+
+        init_from_cluster(path, admin, from_cluster, Own(kubeconfig, context))
+        return
     from reconciler.changes.init_and_prune import init as run
 
     run(path, admin)

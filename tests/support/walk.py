@@ -1,8 +1,8 @@
 """Pages that are run as they are written: their commands in one shell, and what each prints beside what the page says.
 
-In a block without a language a line that begins with `$ ` is a command, lines that begin with `> ` continue it, and
 In a block without a language a line that begins with `$ ` is a command, a line that begins with `> ` continues it, and
-page is written again with what was printed, so that nobody copies outputs by hand.
+others are what it prints. Times, ids and ports may differ, and `…` stands for anything. With `EGS_TEST_WRITE_DOCS=1`
+the page is written again with what was printed, so that nobody copies outputs by hand.
 """
 
 from __future__ import annotations
