@@ -1,0 +1,1 @@
+"""The whole system in simulated time, under faults: docs/fault-simulation.md."""

@@ -1,0 +1,64 @@
+"""The agents of one cluster's nodes, as one simulated process; single agents may lie or stop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING
+
+from agent.report import Identity, Reporter
+from agent.simulated import SimulatedReader
+from agent.watch import Manifest, Watch
+from schemas.errors import Fault
+from tests.simulation.controllers import store_of
+from tests.simulation.process import Process
+
+if TYPE_CHECKING:
+    from tests.simulation.clusters import Cluster
+    from tests.simulation.system import System
+
+EVERY = timedelta(minutes=5)
+MANIFEST_EVERY = timedelta(hours=1)
+
+
+class Agents(Process):
+    """Every node's `egs-agent run` in one cluster."""
+
+    def __init__(self, system: System, cluster: Cluster) -> None:
+        super().__init__(system, f"agents-{cluster.name}")
+        self._cluster = cluster
+        self._watches: dict[str, Watch] = {}
+        self.stopped: set[str] = set()
+        self.lying: set[str] = set()
+
+    def begin(self, *, keeps: bool) -> None:
+        """See `Process.begin`."""
+        self._watches = {}
+
+    def step(self) -> datetime:
+        """Every agent reads, judges and reports once."""
+        now = self.clock.now()
+        for node in self._cluster.driver._fleet.views:
+            if node not in self.stopped:
+                self._watch(node).cycle(now)
+        return now + EVERY
+
+    def _watch(self, node: str) -> Watch:
+        if node not in self._watches:
+            store = store_of(self)
+            who = Identity(self._cluster.name, node, node, f"{node}/{self.lives}")
+            manifest = Manifest(store, "main", who, MANIFEST_EVERY)
+            reader = SimulatedReader(partial(self._readings, node))
+            self._watches[node] = Watch(reader, Reporter(store, who), manifest, who)
+        return self._watches[node]
+
+    def _readings(self, node: str, _: datetime) -> Sequence[Mapping[str, object]]:
+        """By the true time; a liar has lost a GPU."""
+        now = self.system.timeline.now
+        found = self._cluster.driver.gpu_readings(node, now)
+        if node in self.lying:
+            if not found:
+                raise Fault(f"node {node} has no GPU to lie about", "NodeNotReady")
+            return found[1:]
+        return found

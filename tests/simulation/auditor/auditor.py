@@ -1,0 +1,144 @@
+"""The auditor: sees every commit of the status branch and every change of a node, and says what they break."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+from tests.simulation.auditor import commits, due, nodes
+from tests.simulation.auditor.nodes import Shown
+from tests.simulation.auditor.reading import Page, Published, new_events, read
+
+ONCE = frozenset({
+    "GPRCreated", "GPRPendingApproval", "GPRApproved", "GPRProvisioned", "GPRCompleted", "GPRCancelled",
+    "GPREarlyReleased", "GPRDuration25", "GPRDuration50", "GPRDuration75",
+})  # fmt: skip
+"""Told once for each id of a request that is never queued again."""
+PUT_BACK = timedelta(minutes=10)
+"""docs/operations.md: a branch that was removed or set back is put back within a poll of the one that knows it."""
+
+
+class Allowances(Protocol):
+    """What was wrong when: only to say by how much something may be late."""
+
+    def delays(self, since: datetime, now: datetime) -> timedelta:
+        """How much of that time a fault held that may delay what is due."""
+
+    def any_since(self, since: datetime) -> bool:
+        """Whether any fault held at or after that instant."""
+
+    def doubt(self, now: datetime) -> timedelta:
+        """How far clocks were apart lately."""
+
+
+@dataclass(slots=True)
+class Auditor:
+    """`broken` collects sentences, each once."""
+
+    published: Published
+    allowed: Allowances
+    look: timedelta
+    """How long a controller may sleep."""
+    broken: list[str] = field(default_factory=list)
+    page: Page | None = None
+    commits: int = 0
+    shown: dict[str, Shown] = field(default_factory=dict)
+    _told: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _said: set[str] = field(default_factory=set)
+    _writers: dict[int, str] = field(default_factory=dict)  # of each term
+    _cut: datetime | None = None  # when the branch was last damaged by hand
+    _events: Counter[tuple[str, ...]] = field(default_factory=Counter)
+
+    # -- what it sees ----------------------------------------------------------------------------------------
+
+    def committed(self, commit: str, now: datetime) -> None:
+        """A push of the status branch has landed."""
+        before, self.page = self.page, read(self.published, commit, self.page)
+        self.commits += 1
+        found = [*self._fenced(before), *commits.laws(before, self.page)]
+        found += self._told_once(before)
+        found += nodes.slice_twice(self.page, self.shown, now)
+        self._say(found, now)
+
+    def damaged(self, commit: str | None, now: datetime) -> None:
+        """Somebody deleted the branch, or set it back: what is lost may be filed and told again."""
+        self._cut = now
+        self.page = None if commit is None else read(self.published, commit, None)
+        self._told.clear()
+        self._events.clear()
+        self._writers.clear()
+
+    def changed(self, shown: Shown) -> None:
+        """A cluster's nodes are others than before."""
+        before = self.shown.get(shown.cluster)
+        self.shown[shown.cluster] = shown
+        found = [*nodes.changed_hands(before, shown), *nodes.stamps_grow(before, shown)]
+        if self.page is not None:
+            found += nodes.slice_twice(self.page, self.shown, shown.at)
+        if not self._is_cut(shown.at):
+            page = self.page or Page("")
+            found += nodes.unjustified(page, before, shown, self.allowed.doubt(shown.at))
+        self._say(found, shown.at)
+
+    def looked(self, now: datetime) -> None:
+        """Time has passed."""
+        if self.page is None or self._is_cut(now):
+            return
+        found = [
+            *due.late_ends(self.page, self.shown, self.allowed.delays, now, self.look),
+            *due.late_starts(self.page, self.allowed.delays, now, self.look),
+        ]
+        self._say(found, now)
+
+    def rested(self, now: datetime) -> None:
+        """Hours after the last fault: nothing is left over, and nothing was forgotten."""
+        if self.page is not None:
+            self._say([*due.left_over(self.page, self.shown), *due.unfinished(self.page, now)], now)
+
+    # -- laws of the whole history ---------------------------------------------------------------------------
+
+    def _is_cut(self, now: datetime) -> bool:
+        return self._cut is not None and now - self._cut < PUT_BACK
+
+    def _fenced(self, before: Page | None) -> Iterator[str]:
+        """One writer a term, terms and numbers grow, and every commit is on top of the one before."""
+        page = self.page
+        assert page is not None
+        if self._writers.setdefault(page.term, page.writer) != page.writer:
+            yield f"term {page.term} is of {self._writers[page.term]} and of {page.writer}"
+        if before is None:
+            return
+        if (page.term, page.seq) <= (before.term, before.seq):
+            yield f"the branch went from {before.term}.{before.seq} to {page.term}.{page.seq}"
+
+    def _told_once(self, before: Page | None) -> Iterator[str]:
+        page = self.page
+        assert page is not None
+        requeued = {s["uid"] for s in page.requests.values() if s.get("retryCount") or s.get("remaining")}
+        for row in new_events(self.published, before, page):
+            uid, reason = row.get("uid", ""), row["reason"]
+            if reason not in ONCE or not uid:
+                continue
+            self._told[uid, reason] += 1
+            if self._told[uid, reason] > 1 and uid not in requeued:
+                yield f"{reason} of {row.get('request')} was told {self._told[uid, reason]} times"
+
+    def _say(self, found: list[str] | Iterator[str], now: datetime) -> None:
+        for sentence in found:
+            if sentence not in self._said:
+                self._said.add(sentence)
+                self.broken.append(f"{now:%d %H:%M:%S} {sentence}")
+
+
+def shown_of(cluster: str, at: datetime, held: Mapping[str, Any]) -> Shown:
+    """A cluster's nodes as they describe themselves."""
+    leases = {
+        name: nodes.Lease(h.lease.uid, h.lease.request, h.lease.slice, h.lease.start, h.lease.end)
+        for name, h in held.items()
+        if h.lease is not None
+    }
+    stamps = {name: (h.stamp.term, h.stamp.seq) for name, h in held.items() if h.stamp is not None}
+    return Shown(cluster, at, leases, stamps)

@@ -1,0 +1,52 @@
+"""What is wrong at present, and what was: the simulation's own record of its faults, for the auditor's allowances."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+DELAYS = frozenset({"down", "pause", "clock", "api", "slow", "remote"})
+"""Troubles that may delay what is due: with others everything is on time."""
+
+
+@dataclass(slots=True)
+class Trouble:
+    """One fault; `until` None: it lasts."""
+
+    kind: str
+    whom: str  # a process, a cluster, or empty: everything
+    since: datetime
+    until: datetime | None = None
+
+
+@dataclass(slots=True)
+class Troubles:
+    """All faults so far, oldest first."""
+
+    known: list[Trouble] = field(default_factory=list)
+
+    def begin(self, kind: str, whom: str, now: datetime) -> Trouble:
+        """A fault begins; its end is set by the one who ends it."""
+        trouble = Trouble(kind, whom, now)
+        self.known.append(trouble)
+        return trouble
+
+    def delays(self, since: datetime, now: datetime) -> timedelta:
+        """How much of that time at least one fault held that may delay what is due."""
+        spans = sorted(
+            (max(since, t.since), min(now, t.until or now)) for t in self.known if t.kind in DELAYS
+        )
+        total, reached = timedelta(), since
+        for begin, end in spans:
+            if end > reached:
+                total += end - max(begin, reached)
+                reached = end
+        return total
+
+    def any_since(self, since: datetime) -> bool:
+        """Whether any fault held at or after that instant."""
+        return any(t.until is None or t.until >= since for t in self.known)
+
+    def forget(self, before: datetime) -> None:
+        """Faults that ended long before are of no more use."""
+        self.known = [t for t in self.known if t.until is None or t.until >= before]
