@@ -53,7 +53,7 @@ class Controller(Process):
             )
         assert self._caches is not None
         reports = ReportBranches(self._store)
-        self._doors, self._pulled = {}, {}
+        self._doors, self._pulled, self.leads = {}, {}, False
         election = self.system.election
         ports = Ports(
             self._store,

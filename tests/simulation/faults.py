@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from reconciler.clusters.simulated import scripted_faults as scripted
 from tests.simulation.agents import Agents
 from tests.simulation.clusters import Cluster
+from tests.simulation.controllers import ApplierProcess, Controller
 from tests.simulation.process import Fate, Process, Trap
 
 if TYPE_CHECKING:
@@ -28,10 +29,12 @@ class Faults:
         getattr(self, "do_" + what.do.replace(" ", "_"))(what)
 
     def _process(self, what: Happening) -> Process:
-        """Controllers more often than others."""
+        """One that leads, or an applier, more often than others."""
         processes = self._system.processes
-        controllers = [p for p in processes if p.name.startswith("controller")]
-        among = processes if what.n % 3 == 0 else controllers
+        leads = [
+            p for p in processes if isinstance(p, ApplierProcess) or (isinstance(p, Controller) and p.leads)
+        ]
+        among = leads if leads and what.n % 3 else processes
         return among[what.n // 3 % len(among)]
 
     def _cluster(self, what: Happening) -> Cluster:

@@ -46,7 +46,9 @@ class People:
             if name in given.pulled:
                 self._clusters[name]["access"] = {"pull": True}
         files: dict[str, str | None] = {"project.yaml": build.project(maxExtension="1h")}
-        files |= {f"clusters/{name}.yaml": build.cluster(name, **spec) for name, spec in self._clusters.items()}
+        files |= {
+            f"clusters/{name}.yaml": build.cluster(name, **spec) for name, spec in self._clusters.items()
+        }
         for name, spans in SLICES.items():
             known = tuple(span for span in spans if span in self._clusters) or tuple(self._clusters)[:1]
             quota = {"quota": QUOTA[name]} if name in QUOTA else {}

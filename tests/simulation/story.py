@@ -65,25 +65,31 @@ class Story:
         return sorted((*self.people, *self.faults), key=lambda h: h.at)
 
 
-def drawn(seed: int, hours: float, *, busy: float = 1.0, faulty: float = 1.0) -> Story:
-    """The story of that seed: `busy` times six acts of people and `faulty` times four faults an hour."""
+def drawn(
+    seed: int, hours: float, *, busy: float = 1.0, faulty: float = 1.0, only: Sequence[str] = ()
+) -> Story:
+    """The story of that seed: `busy` times six acts of people and `faulty` times four faults an hour.
+
+    `only`: faults of these kinds.
+    """
     random = Random(seed)
     given = Given(
         controllers=random.choice((2, 2, 2, 1, 3)),
         elected=random.random() < 0.4,
-        poll=random.choice((30, 60, 120)),
+        poll=random.choice((60, 300, 600)),
         pulled=random.choice(((), (), ("west",), ("east", "west"))),
         agents=random.random() < 0.5,
         budget=random.choice((None, None, 2, 6)),
     )
     people = [Happening(0.0, "file", n, n, 60 * random.choice(MINUTES)) for n in range(3)]
     people += [_person(random, hours) for _ in range(round(6 * hours * busy))]
-    faults = [_fault(random, hours) for _ in range(round(4 * hours * faulty))]
+    kinds = [row for row in FAULTS if not only or row[0] in only]
+    faults = [_fault(random, hours, kinds) for _ in range(round(4 * hours * faulty))]
     order = sorted(people, key=lambda h: h.at)
     return Story(hours, given, tuple(order), tuple(sorted(faults, key=lambda h: h.at)), seed)
 
 
-MINUTES = (5, 10, 20, 40, 90, 150)
+MINUTES = (4, 6, 10, 15, 25, 45)
 
 
 def _picked(random: Random, table: Sequence[tuple[str, float]]) -> str:
@@ -96,8 +102,8 @@ def _person(random: Random, hours: float) -> Happening:
     return Happening(at, _picked(random, PEOPLE), *picks, 60 * random.choice(MINUTES))
 
 
-def _fault(random: Random, hours: float) -> Happening:
-    at, do = round(random.uniform(0, hours * 60), 2), _picked(random, FAULTS)
+def _fault(random: Random, hours: float, kinds: Sequence[tuple[str, float]]) -> Happening:
+    at, do = round(random.uniform(0, hours * 60), 2), _picked(random, kinds)
     n, m = random.randrange(1000), random.randrange(1, 12)
     seconds = random.choice((1, 5, 20, 60, 180, 600))
     how = ""

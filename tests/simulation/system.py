@@ -18,6 +18,7 @@ from reconciler.store.memory_store import MemoryRemote
 from reconciler.store.store_port import Outcome
 from schemas.documents.cluster import ClusterSpec
 from tests.simulation.agents import Agents
+from tests.simulation.auditor import due
 from tests.simulation.auditor.auditor import Auditor, shown_of
 from tests.simulation.clusters import Cluster
 from tests.simulation.controllers import ApplierProcess, Controller
@@ -86,7 +87,10 @@ class System:
         self.remote = MemoryRemote()
         given = story.given
         self.settings = Settings(
-            repo="memory", state=Path("unused"), poll=timedelta(seconds=given.poll), pushes_per_minute=given.budget
+            repo="memory",
+            state=Path("unused"),
+            poll=timedelta(seconds=given.poll),
+            pushes_per_minute=given.budget,
         )
         self.clusters: dict[str, Cluster] = {}
         self.election = Election(self.timeline) if given.elected else None
@@ -95,6 +99,9 @@ class System:
         self.remote_away = self.news_lost = 0
         self.cut_off: Counter[str] = Counter()
         self.count: Counter[str] = Counter()
+        self.pushes_in_a_minute: dict[str, int] = {}
+        """The most, by process."""
+        self._minute: Counter[str] = Counter()
         self._digest, self.journal = sha256(), list[str]()
         self._wrong: dict[str, Process] = {}  # clocks that are, or were, wrong
         self._leases: dict[str, dict[str, Any]] = {}
@@ -166,8 +173,7 @@ class System:
 
     def _is_over(self) -> bool:
         page = self.auditor.page
-        over = {"Completed", "Cancelled", "Rejected", "Failed", "PendingApproval"}
-        return page is not None and all(s["phase"] in over for s in page.requests.values())
+        return page is not None and all(due.is_at_rest(status) for status in page.requests.values())
 
     # -- what the auditor is allowed to know -----------------------------------------------------------------
 
@@ -204,11 +210,19 @@ class System:
         if outcome is Outcome.COMMITTED and new != before:
             self._note(f"{'people' if process is None else process.name} pushed {branch} {new}")
             self.count["push"] += 1
+            self._counted("people" if process is None else process.name)
+            if branch == "main":
+                self.auditor.pushed(new, self.timeline.now)
             if branch == STATUS:
                 self.auditor.committed(new, self.timeline.now)
             if not self.news_lost:
                 self._tell(branch)
         return outcome
+
+    def _counted(self, whose: str) -> None:
+        self._minute[whose] += 1
+        self.timeline.after(60, lambda: self._minute.subtract([whose]))
+        self.pushes_in_a_minute[whose] = max(self.pushes_in_a_minute.get(whose, 0), self._minute[whose])
 
     def _tell(self, branch: str) -> None:
         for process in self.processes:
@@ -263,7 +277,9 @@ class System:
     def broken_by(self, process: Process, error: Exception) -> None:
         """A cycle raised what it must not."""
         where = traceback.extract_tb(error.__traceback__)[-1]
-        sentence = f"{process.name} broke with {type(error).__name__}: {error} in {where.name}, line {where.lineno}"
+        sentence = (
+            f"{process.name} broke with {type(error).__name__}: {error} in {where.name}, line {where.lineno}"
+        )
         self.auditor.broken.append(f"{self.timeline.now:%d %H:%M:%S} {sentence}")
         self.journal.append("".join(traceback.format_exception(error)))
 

@@ -58,6 +58,12 @@ def drawn(point: str, one_in: int) -> bool:
     return int.from_bytes(digest[:4], "big") % spread == 0
 
 
+def seed(what: str) -> int:
+    """The first of this commit's seeds for that."""
+    digest = hashlib.sha256(f"{_commit()} {what}".encode()).digest()
+    return int.from_bytes(digest[:4], "big")
+
+
 @cache
 def _commit() -> str:
     """The commit under test; a tree without Git always draws the same points."""

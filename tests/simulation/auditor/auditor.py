@@ -8,17 +8,21 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from tests.simulation.auditor import commits, due, nodes
+from tests.simulation.auditor import acknowledged, commits, due, nodes
+from tests.simulation.auditor.acknowledged import Main, read_main
 from tests.simulation.auditor.nodes import Shown
 from tests.simulation.auditor.reading import Page, Published, new_events, read
 
 ONCE = frozenset({
-    "GPRCreated", "GPRPendingApproval", "GPRApproved", "GPRProvisioned", "GPRCompleted", "GPRCancelled",
-    "GPREarlyReleased", "GPRDuration25", "GPRDuration50", "GPRDuration75",
+    "GPRCreated", "GPRProvisioned", "GPRCompleted", "GPRCancelled", "GPREarlyReleased", "GPRDuration25",
+    "GPRDuration50", "GPRDuration75",
 })  # fmt: skip
 """Told once for each id of a request that is never queued again."""
 PUT_BACK = timedelta(minutes=10)
 """docs/operations.md: a branch that was removed or set back is put back within a poll of the one that knows it."""
+
+CALM = timedelta(minutes=15)
+"""After the last fault: polls of ten minutes, take-overs and repairs."""
 
 
 class Allowances(Protocol):
@@ -44,13 +48,13 @@ class Auditor:
     """How long a controller may sleep."""
     broken: list[str] = field(default_factory=list)
     page: Page | None = None
+    main: Main | None = None
     commits: int = 0
     shown: dict[str, Shown] = field(default_factory=dict)
     _told: Counter[tuple[str, str]] = field(default_factory=Counter)
     _said: set[str] = field(default_factory=set)
     _writers: dict[int, str] = field(default_factory=dict)  # of each term
     _cut: datetime | None = None  # when the branch was last damaged by hand
-    _events: Counter[tuple[str, ...]] = field(default_factory=Counter)
 
     # -- what it sees ----------------------------------------------------------------------------------------
 
@@ -60,15 +64,19 @@ class Auditor:
         self.commits += 1
         found = [*self._fenced(before), *commits.laws(before, self.page)]
         found += self._told_once(before)
+        found += acknowledged.beyond_quota(before, self.page, self.main)
         found += nodes.slice_twice(self.page, self.shown, now)
         self._say(found, now)
+
+    def pushed(self, commit: str, now: datetime) -> None:
+        """People's push of main was acknowledged."""
+        self.main = read_main(self.published, commit, self.main, now)
 
     def damaged(self, commit: str | None, now: datetime) -> None:
         """Somebody deleted the branch, or set it back: what is lost may be filed and told again."""
         self._cut = now
         self.page = None if commit is None else read(self.published, commit, None)
         self._told.clear()
-        self._events.clear()
         self._writers.clear()
 
     def changed(self, shown: Shown) -> None:
@@ -91,6 +99,8 @@ class Auditor:
             *due.late_ends(self.page, self.shown, self.allowed.delays, now, self.look),
             *due.late_starts(self.page, self.allowed.delays, now, self.look),
         ]
+        if self.main is not None and not self.allowed.any_since(now - CALM):
+            found += acknowledged.missing(self.page, self.main, now)
         self._say(found, now)
 
     def rested(self, now: datetime) -> None:
@@ -120,11 +130,16 @@ class Auditor:
         requeued = {s["uid"] for s in page.requests.values() if s.get("retryCount") or s.get("remaining")}
         for row in new_events(self.published, before, page):
             uid, reason = row.get("uid", ""), row["reason"]
-            if reason not in ONCE or not uid:
-                continue
             self._told[uid, reason] += 1
-            if self._told[uid, reason] > 1 and uid not in requeued:
+            if reason in ONCE and uid and self._told[uid, reason] > 1 and uid not in requeued:
                 yield f"{reason} of {row.get('request')} was told {self._told[uid, reason]} times"
+        if before is None or self._cut is not None:
+            return
+        for key, status in page.requests.items():
+            if before.requests.get(key) is not status:
+                for reason in commits.news(before.requests.get(key), status):
+                    if not self._told[status["uid"], reason]:
+                        yield f"{key} is {status['phase']} and {reason} was never told"
 
     def _say(self, found: list[str] | Iterator[str], now: datetime) -> None:
         for sentence in found:

@@ -15,6 +15,7 @@ OVER = frozenset({"Completed", "Cancelled", "Rejected", "Failed"})
 HOLDS = frozenset({"Provisioning", "Provisioned", "Releasing"})
 PLANNED = frozenset({"Queued", "Provisioning"})
 OF_REQUESTS = frozenset({"HigherRankArrived", "Approved", "Requeued", "RequestChanged", "AdminMoved"})
+OUT = frozenset({"Unhealthy", "Quarantined", "Cordoned", "Lost", "Dirty", "Unfit", "Occupied"})
 ROUNDING = 0.02
 """GPU-hours: seconds are rounded once for each node and change."""
 
@@ -23,6 +24,7 @@ def laws(before: Page | None, after: Page) -> Iterator[str]:
     """Everything that one commit breaks."""
     yield from nodes_once(after.requests)
     yield from slices_once(after.requests)
+    yield from bad_nodes_rest(before, after)
     old = {} if before is None else before.requests
     for key, status in after.requests.items():
         was = old.get(key)
@@ -149,3 +151,35 @@ def causes_are_there(key: str, was: Status, status: Status, before: Page, after:
                 yield f"{key} slipped for {one['cause']} by {by}, which has no status"
             if one["cause"] in {"HigherRankArrived", "Requeued"} and by == key and one["cause"] != "Requeued":
                 yield f"{key} slipped because it arrived itself"
+
+
+def news(was: Status | None, status: Status) -> Iterator[str]:
+    """Reasons of events that this change of a status must have."""
+    if was is not None and was["uid"] != status["uid"]:
+        was = None
+    if was is None:
+        yield "GPRCreated"
+    began = status["phase"] == "Provisioned" and (was is None or was["phase"] != "Provisioned")
+    if began:
+        yield "GPRProvisioned"
+    had = {mark["percent"] for mark in (was or {}).get("marks") or ()}
+    for mark in status.get("marks") or ():
+        if mark["percent"] not in had:
+            yield f"GPRDuration{mark['percent']}"
+    if status["phase"] == "Completed" and was is not None and was["phase"] != "Completed":
+        yield "GPRCompleted"
+
+
+def bad_nodes_rest(before: Page | None, after: Page) -> Iterator[str]:
+    """A node that is out of service is given to no request anew."""
+    for key, status in after.requests.items():
+        was = None if before is None else before.requests.get(key)
+        if before is None or was is status or status["phase"] not in {"Provisioning", "Provisioned"}:
+            continue
+        old = ((was or {}).get("assignment") or {}).get("nodes") or ()
+        held = status["assignment"]
+        for node in held["nodes"]:
+            record = after.nodes.get((held["cluster"], node))
+            known = before.nodes.get((held["cluster"], node))
+            if node not in old and record is not None and record is known and record["state"] in OUT:
+                yield f"{key} gets {node}, which is {record['state']}"

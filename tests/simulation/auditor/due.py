@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from tests.simulation.auditor.commits import OVER
 from tests.simulation.auditor.nodes import Shown
-from tests.simulation.auditor.reading import Page, end_of, instant, start_of
+from tests.simulation.auditor.reading import Page, Status, end_of, instant, start_of
 
 DRAINED = timedelta(seconds=25)
 """docs/cluster.md: what a node of an early end, or one with stubborn pods, takes to drain in the simulation."""
@@ -60,11 +60,21 @@ def left_over(page: Page, shown: Mapping[str, Shown]) -> Iterator[str]:
                 yield f"{node} still serves {lease.request} ({lease.uid}), which is over"
 
 
+TOLD = frozenset(
+    {"FitsNowhere", "LimitExceeded", "NodesOut", "ClusterObserved", "ClusterUnreachable", "Stopped"}
+)
+"""Reasons with which a request may wait although nothing is wrong."""
+
+
+def is_at_rest(status: Status) -> bool:
+    """Nothing will happen to it by itself."""
+    return status["phase"] in OVER or status["phase"] == "PendingApproval" or status.get("reason") in TOLD
+
+
 def unfinished(page: Page, now: datetime) -> Iterator[str]:
     """After a long calm nothing waits without a reason."""
-    told = {"FitsNowhere", "LimitExceeded", "NodesOut", "ClusterObserved", "ClusterUnreachable", "Stopped"}
     for key, status in sorted(page.requests.items()):
-        if status["phase"] in OVER or status["phase"] == "PendingApproval" or status.get("reason") in told:
+        if is_at_rest(status):
             continue
         start = instant((status.get("acceptedSpec") or {}).get("notBefore"))
         if start is None or start < now:

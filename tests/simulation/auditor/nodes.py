@@ -77,7 +77,11 @@ def unjustified(page: Page, before: Shown | None, after: Shown, tolerance: timed
                 yield f"{node} came to {lease.request} at {after.at}, before its start {start}"
     for node, lease in left(before, after):
         found = by_uid.get(lease.uid)
-        if found is not None and found[1]["phase"] == "Provisioned" and _serves(found[1], after.cluster, node):
+        if (
+            found is not None
+            and found[1]["phase"] == "Provisioned"
+            and _serves(found[1], after.cluster, node)
+        ):
             end = end_of(found[1])
             if end is not None and after.at + tolerance < end:
                 yield f"{node} left {lease.request} at {after.at}, before its end {end}"
@@ -85,11 +89,7 @@ def unjustified(page: Page, before: Shown | None, after: Shown, tolerance: timed
 
 def _serves(status: Status, cluster: str, node: str) -> bool:
     held = status.get("assignment") or {}
-    return (
-        status["phase"] in HOLDS
-        and held.get("cluster") == cluster
-        and node in (held.get("nodes") or ())
-    )
+    return status["phase"] in HOLDS and held.get("cluster") == cluster and node in (held.get("nodes") or ())
 
 
 def slice_twice(page: Page, shown: Mapping[str, Shown], now: datetime) -> Iterator[str]:
