@@ -1,4 +1,4 @@
-"""A Lease among controllers, as `reconciler.clusters.kubernetes.api.lease_election` keeps it: renewed, and lost in time."""
+"""A Lease among controllers, as `reconciler.clusters.kubernetes.api.lease_election` keeps it: renewed, or lost."""
 
 from __future__ import annotations
 

@@ -18,13 +18,16 @@ def breaks(story: Story) -> bool:
 
 def minimal(story: Story, fails: Breaks = breaks) -> Story:
     """The same failure, of any law, from fewer happenings. Runs the story once for each try."""
-    while True:
-        smaller = replace(story, faults=_fewer(story.faults, lambda f: fails(replace(story, faults=f))))
-        smaller = replace(smaller, people=_fewer(smaller.people, lambda p: fails(replace(smaller, people=p))))
-        smaller = _plainer(smaller, fails)
-        if smaller == story:
-            return story
+    while (smaller := _once(story, fails)) != story:
         story = smaller
+    return story
+
+
+def _once(story: Story, fails: Breaks) -> Story:
+    faults = _fewer(story.faults, lambda left: fails(replace(story, faults=left)))
+    few = replace(story, faults=faults)
+    people = _fewer(story.people, lambda left: fails(replace(few, people=left)))
+    return _plainer(replace(few, people=people), fails)
 
 
 def _fewer(
@@ -48,8 +51,8 @@ def _plainer(story: Story, fails: Breaks) -> Story:
     """The usual fleet, where that fails too, and no longer than it needs."""
     usual = Given()
     plainer: Sequence[tuple[str, object]] = (
-        ("agents", False), ("elected", False), ("budget", None), ("pulled", ()), ("controllers", 1),
-        ("controllers", 2), ("poll", usual.poll),
+        ("agents", False), ("elected", False), ("budget", None), ("pulled", ()), ("controllers", 2),
+        ("controllers", 1), ("poll", usual.poll),
     )  # fmt: skip
     for name, value in plainer:
         given = replace(story.given, **{name: value})

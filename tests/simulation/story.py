@@ -17,9 +17,10 @@ PEOPLE = (
 """What people do, and how often."""
 FAULTS = (
     ("kill", 20), ("pause", 10), ("freeze", 5), ("clock jumps", 4), ("clock drifts", 3), ("push", 10),
-    ("remote away", 4), ("cut off", 4), ("status deleted", 0.5), ("status set back", 0.5), ("agent branch deleted", 0.5),
-    ("api away", 5), ("answers lost", 4), ("api slow", 3), ("news lost", 4), ("node flaps", 6), ("check fails", 3),
-    ("drain hangs", 3), ("cordon", 2), ("gpu fails", 3), ("agent stops", 2), ("agent lies", 1), ("caches damaged", 2),
+    ("remote away", 4), ("cut off", 4), ("status deleted", 0.5), ("status set back", 0.5),
+    ("agent branch deleted", 0.5), ("api away", 5), ("answers lost", 4), ("api slow", 3), ("news lost", 4),
+    ("node flaps", 6), ("check fails", 3), ("drain hangs", 3), ("cordon", 2), ("gpu fails", 3),
+    ("agent stops", 2), ("agent lies", 1), ("caches damaged", 2),
 )  # fmt: skip
 """What goes wrong, and how often."""
 

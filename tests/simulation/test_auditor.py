@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -40,4 +39,4 @@ def test_a_failing_story_loses_all_that_it_does_not_need() -> None:
 
     found = minimal(story, fails)
     assert {*found.faults, *found.people} == guilty
-    assert found.given == replace(Given(), controllers=1)
+    assert found.given == Given(controllers=1, agents=False)

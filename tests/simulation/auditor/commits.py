@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 from tests.simulation.auditor.reading import Page, Status, end_of, instant, span, start_of
 
@@ -66,7 +67,7 @@ def slices_once(requests: Mapping[str, Status]) -> Iterator[str]:
             running.setdefault(key.partition("/")[0], []).append((start, end, key))
     for slice_, leases in running.items():
         leases.sort()
-        for (_, end, key), (start, _, other) in zip(leases, leases[1:], strict=False):
+        for (_, end, key), (start, _, other) in pairwise(leases):
             if start < end:
                 yield f"slice {slice_} runs {key} and {other} at once"
 
