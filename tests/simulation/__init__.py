@@ -1,1 +1,1 @@
-"""The whole system in simulated time, under faults: docs/fault-simulation.md."""
+"""The whole system in simulated time, under faults: docs/explain/fault-simulation.md."""

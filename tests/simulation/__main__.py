@@ -1,4 +1,4 @@
-"""`python -m tests.simulation COMMAND`: runs stories, campaigns and planted bugs; docs/fault-simulation.md.
+"""`python -m tests.simulation COMMAND`: runs stories, campaigns and planted bugs; docs/explain/fault-simulation.md.
 
 Exit 0: no law was broken, and every planted bug was noticed; 1: otherwise.
 """

@@ -34,7 +34,7 @@ STATUS = "egs/status"
 LOOK = timedelta(seconds=60)
 """How often the auditor looks at what is due."""
 SETTLING = timedelta(minutes=15)
-"""docs/operations.md: polls, take-overs and repairs after the last fault."""
+"""docs/guides/high-availability.md: polls, take-overs and repairs after the last fault."""
 REST = timedelta(hours=14)
 """Longest time until everything is over after the last act; then what still waits was forgotten."""
 

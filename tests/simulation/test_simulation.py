@@ -1,4 +1,4 @@
-"""Stories in simulated time under faults (G6, E9, H11; design sections 2, 4 and 6): docs/fault-simulation.md.
+"""Stories in simulated time under faults (G6, E9, H11; design sections 2, 4 and 6): docs/explain/fault-simulation.md.
 
 The seeds of a run are drawn by the commit under test; EGS_SIM_SECONDS says how much CPU time they may use.
 """

@@ -1,4 +1,4 @@
-"""Laws on what people pushed: in calm each pushed document shows in the status branch (docs/gpr.md, approval.md)."""
+"""Laws on what people pushed: in calm each pushed document shows in the status branch (docs/reference/kinds/gpr.md)."""
 
 from __future__ import annotations
 

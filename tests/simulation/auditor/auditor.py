@@ -19,7 +19,7 @@ ONCE = frozenset({
 })  # fmt: skip
 """Told once for each id of a request that is never queued again."""
 PUT_BACK = timedelta(minutes=10)
-"""docs/operations.md: a branch that was removed or set back is put back within a poll of the one that knows it."""
+"""docs/guides/back-up.md: a branch that was removed or set back is put back within a poll of the one that knows it."""
 
 CALM = timedelta(minutes=15)
 """After the last fault: polls of ten minutes, take-overs and repairs."""

@@ -1,4 +1,4 @@
-"""Laws on what is committed: each page against the one before it (docs/gpr.md, estimates.md, operations.md)."""
+"""Laws on what is committed: each page against the one before it (docs/reference/kinds/gpr.md, estimates.md)."""
 
 from __future__ import annotations
 

@@ -10,9 +10,9 @@ from tests.simulation.auditor.nodes import Shown
 from tests.simulation.auditor.reading import Page, Status, end_of, instant, start_of
 
 DRAINED = timedelta(seconds=25)
-"""docs/cluster.md: what a node of an early end, or one with stubborn pods, takes to drain in the simulation."""
+"""docs/reference/kinds/cluster.md: what a node of an early end, or with stubborn pods, takes to drain here."""
 OVERDUE = timedelta(minutes=2)
-"""docs/operations.md: any running controller carries out what is this late."""
+"""docs/guides/high-availability.md: any running controller carries out what is this late."""
 SOON = timedelta(minutes=1)
 """Whatever can start does so within a minute after faults end."""
 

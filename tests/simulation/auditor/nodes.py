@@ -1,4 +1,4 @@
-"""Laws on what clusters show, against what was committed at that instant (docs/architecture.md, docs/gpr.md)."""
+"""Laws on what clusters show, against what was committed at that instant (docs/explain/architecture.md)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.simulation.auditor.commits import HOLDS
 from tests.simulation.auditor.reading import Page, Status, end_of, start_of
 
 AGREE = timedelta(minutes=1)
-"""docs/operations.md: clocks may differ by this much, and a hand-over this late counts as on time."""
+"""docs/guides/high-availability.md: clocks may differ by this much, and a hand-over this late counts as on time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import yaml
 
 Status = Mapping[str, Any]
-"""One request's status, with the names of docs/gpr.md."""
+"""One request's status, with the names of docs/reference/kinds/gpr.md."""
 
 _CHECKS = re.compile(r"^  checks:\n(?:    .*\n|  - .*\n)+", re.MULTILINE)
 _REQUEST = re.compile(r"slices/([^/]+)/gprs/([^/]+)\.yaml")
