@@ -43,9 +43,9 @@ from reconciler.committer import Committer
 from reconciler.compose import controller
 from reconciler.documents.in_force import Desired
 from reconciler.loop import Reconciler
-from reconciler.processes.compiled_engine import make_ready
+from reconciler.machine_code import make_ready
 from reconciler.status.branch import StatusBranch
-from scheduler.kernel import cache
+from scheduler.kernel import library
 from schemas.reading.collector import heap_settled
 from schemas.status.gpr_status import Phase
 
@@ -218,8 +218,8 @@ def against(folder: Path, runs: int) -> None:
 def _environment(scratch: Path) -> dict[str, str]:
     """A person's own, who has the compiled planner and has read nothing before."""
     own = {"EGS_CACHE": str(scratch / "cache"), "PYTHONPATH": str(Path(__file__).parents[1])}
-    engine = (cache.folder() or scratch / "egs/kernel/none").parents[2]
-    return {**ENVIRONMENT, **own, cache.VARIABLE: str(engine)}
+    engine = (library.cache_folder() or scratch / "egs/kernel").parents[1]
+    return {**ENVIRONMENT, **own, library.VARIABLE: str(engine)}
 
 
 def main() -> None:
@@ -239,7 +239,7 @@ def main() -> None:
             make(folder, given.manifests)
             print(f"repository made in {time.perf_counter() - begun:.0f} s", flush=True)
         gc.collect()
-        make_ready()  # as a process that runs does beside its loop, and an installation for its commands
+        make_ready()  # as in an installation
         if given.only in (None, "cycle"):
             measure(folder, given.runs, given.manifests // PER_SLICE, given.profile)
         if given.only in (None, "restart"):

@@ -30,11 +30,11 @@ from reconciler.clusters.simulated.embedded import EmbeddedCluster
 from reconciler.compose import controller
 from reconciler.cycle import Cycle
 from reconciler.loop import Reconciler
+from reconciler.machine_code import make_ready
 from reconciler.model.cluster_port import Answer, LeaseRef, Stamp
-from reconciler.processes.compiled_engine import make_ready
 from reconciler.processes.wake import Waking
 from reconciler.settings import Settings, Trust
-from scheduler.kernel import cache
+from scheduler import kernel
 from schemas.rules.view import gpr_path
 
 BEGIN_S, WAIT_S = 130, 200
@@ -192,7 +192,7 @@ def main() -> None:
     logging.disable(logging.WARNING)
     large_fleet.NODES, large_fleet.PER_SLICE = given.nodes, max(1, -(-given.requests // given.slices))
     if given.plain:
-        cache.is_installed = lambda: False
+        kernel.load = lambda: None
     else:
         make_ready()
     requests = (f for f in large_fleet.files(given.requests) if "/gprs/" in f[0])

@@ -9,9 +9,9 @@ from contextlib import nullcontext
 
 import pytest
 
+from reconciler.machine_code import make_ready
 from tests.support import profile
 from tests.support.budget import Budget
-from tests.support.compiled import share_compiled
 from tests.support.in_memory import memory_folder
 from tests.support.kube import NEW, ON_NEW, ON_OLD, WHY_NEW, Plane, control_plane
 from tests.support.short_way import goes_short, short_way
@@ -31,7 +31,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     The files of tests are in memory where there is room.
     """
-    share_compiled()
+    make_ready()
     folder = memory_folder()
     if folder is not None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(folder))

@@ -12,6 +12,7 @@ from typing import Any
 
 from egs.commands import output
 from reconciler.deciding.what_if import effects
+from reconciler.machine_code import MANY, make_ready
 from reconciler.model.request_files import read_filings
 from reconciler.queries.past.state_then import state_then
 from reconciler.queries.schedule import Schedule, refusal_json, schedule, unread_refusal
@@ -19,10 +20,8 @@ from reconciler.queries.state import State, as_filed, clock, read_states
 from reconciler.sources.command_errors import WrongUse
 from reconciler.sources.open_source import opened
 from reconciler.sources.source import Source
-from scheduler import kernel
 from scheduler.causes.compare import Effect
 from scheduler.instance import InstanceError, InstancePlan, plan_instance
-from scheduler.kernel import cache
 from scheduler.snapshot import Refusal
 from schemas.documents.scheduling import Fairness
 from schemas.reading.collector import collector_paused
@@ -31,8 +30,6 @@ from schemas.reading.units import instant, wire
 _DIGITS = 7
 """Of a pool's size: no fleet has ten million nodes."""
 _SECONDS_DIGITS = 15
-MANY = 1000
-"""With at least this many waiting requests, loading the compiled planner pays off for a comparison."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +56,8 @@ class Planned:
 def planned(source: Source, now: datetime, ref: str | None, against: str | None) -> Planned:
     """The schedule at `ref`, and its effects compared with the commit `against`."""
     state, *bases = read_states(source, now, ref, *([] if against is None else [against]))
-    if bases and len(state.snapshot.requests) >= MANY and cache.is_kept():
-        kernel.warm()  # a comparison makes about twenty plans to prove the causes
+    if len(state.snapshot.requests) >= MANY:
+        make_ready()
     head = schedule(state.facts.requests, state.snapshot, state.wanted, _unread(source, state, ref))
     return Planned(state, head, effects(bases[0], state).effects if bases else None)
 

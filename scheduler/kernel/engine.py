@@ -1,4 +1,4 @@
-"""The compiled engine: a snapshot in, the same plan as `scheduler.plan` out. Imports numba."""
+"""The compiled engine: a snapshot in, the same plan as `scheduler.plan` out. There must be a library."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from numpy.typing import NDArray
 
 from scheduler.calendars.calendar import PoolCalendar
 from scheduler.calendars.node_binding import Held, rebind
-from scheduler.kernel.displaced import Scratch
 from scheduler.kernel.fleet import Fleet, fleet_of
-from scheduler.kernel.holders import holders
+from scheduler.kernel.native import compress, draw_lines, move_all, place, stand
 from scheduler.kernel.placements import Displacements, Placed, Placements
 from scheduler.kernel.rows import NO_PROMISE, PROMISED_POOL, Rows, rows_of
-from scheduler.kernel.search import World
 from scheduler.kernel.state import world_of, write_shares
-from scheduler.kernel.steps import Outcome, Promises, compress, draw_lines, move_all, place, stand
+from scheduler.kernel.world import Drawn, Outcome, Promises, Scratch, Spots, World, holders
 from scheduler.reasons import no_place
 from scheduler.snapshot import Plan, Snapshot, Window
 
@@ -49,7 +47,7 @@ def prepare(snapshot: Snapshot) -> Prepared:
     # Without promises no lower rank is placed yet, so what higher ranks leave is all that is left.
     standing = bool((rows.table[:, PROMISED_POOL] != NO_PROMISE).any())
     world, promises = world_of(snapshot, rows, fleet, 2 if standing else 1)
-    draw_lines(world.lines, 0, fleet.first, fleet.at, fleet.value)
+    draw_lines(world.lines, 0, Drawn(fleet.first, fleet.at, fleet.value))
     return Prepared(snapshot, rows, fleet, world, promises, _outcome(len(rows.keys)), standing)
 
 
@@ -59,7 +57,7 @@ def place_all(prepared: Prepared) -> None:
         _stand(prepared)
     if (world.spots.pool == NOWHERE).any():
         if standing:
-            draw_lines(world.lines, world.pools.width, fleet.first, fleet.at, fleet.value)
+            draw_lines(world.lines, world.pools.width, Drawn(fleet.first, fleet.at, fleet.value))
         size = len(prepared.rows.keys) if standing else 0
         there = holders(len(fleet.keys), size, 3 * size)
         scratch = Scratch(np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64))
@@ -72,8 +70,8 @@ def _stand(p: Prepared) -> None:
     i, outcome = stand(p.world, p.promises, p.outcome, 0), p.outcome
     while i < p.promises.pool.size:
         if not _rebind_to_fit(p, i):
-            outcome.who[outcome.count[0]], outcome.whom[outcome.count[0]] = i, NOWHERE
-            outcome.count[0] += 1
+            outcome.who[outcome.size[0]], outcome.whom[outcome.size[0]] = i, NOWHERE
+            outcome.size[0] += 1
         i = stand(p.world, p.promises, outcome, i + 1)
 
 
@@ -89,7 +87,7 @@ def _rebind_to_fit(p: Prepared, i: int) -> bool:
     lines = p.fleet.group_lines(pool)
     for j, shares in zip(there.tolist(), found, strict=True):
         write_shares(p.world.wanted, j, [(lines[end], count) for end, count in shares])
-    move_all(p.world, there, starts, pool)
+    move_all(p.world, Spots(there, starts), pool)
     return True
 
 
@@ -115,7 +113,7 @@ def _outcome(size: int) -> Outcome:
 
 
 def _plan(p: Prepared) -> Plan:
-    rows, spots, count = p.rows, p.world.spots, int(p.outcome.count[0])
+    rows, spots, count = p.rows, p.world.spots, int(p.outcome.size[0])
     refused = [rows.requests[i] for i in np.flatnonzero(spots.pool == NOWHERE).tolist()]
     refusals = {request.key: no_place(p.snapshot, request) for request in refused}
     placed = Placed(rows, p.fleet, spots.pool, spots.start, p.world.shares, p.snapshot.now)

@@ -1,4 +1,4 @@
-"""Pools as lines: how many nodes are free when, from windows and leases. Imports no numba.
+"""Pools as lines: how many nodes are free when, from windows and leases.
 
 Nodes with equal windows and leases have the same free time, so it is computed once per kind of node: a fleet of ten
 thousand nodes has a few hundred kinds.
@@ -33,7 +33,7 @@ class FreeTime:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """All pools of a snapshot in order: the lines of each (see `scheduler.kernel.pools`), and their steps."""
+    """All pools of a snapshot in order: the lines of each (see `scheduler.kernel.world.Pools`), and their steps."""
 
     keys: Sequence[PoolKey]
     pools: Sequence[Pool]

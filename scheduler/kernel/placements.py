@@ -1,4 +1,4 @@
-"""Placements that become objects on access. Imports no numba.
+"""Placements that become objects on access.
 
 A plan of a hundred thousand requests is two arrays; most readers look at a few placements, and creating all objects
 would delay the next answer.
@@ -19,7 +19,7 @@ from scheduler.kernel.rows import Rows
 from scheduler.snapshot import Displaced, Placement, Window
 
 if TYPE_CHECKING:
-    from scheduler.kernel.pools import Shares
+    from scheduler.kernel.world import Shares
 
 Ints = NDArray[np.int64]
 
@@ -133,7 +133,7 @@ class Placements(Mapping[str, Placement]):
         request, start = placed.rows.requests[i], int(placed.start[i])
         hold = Window(max(placed.now, start - pool.prepare), start + request.duration + pool.drain)
         first = int(placed.shares.first[i])
-        shares = range(first, first + int(placed.shares.count[i]))
+        shares = range(first, first + int(placed.shares.counts[i]))
         ends, nodes = placed.fleet.ends, placed.shares.nodes
         found = tuple((int(ends[placed.shares.group[k]]), int(nodes[k])) for k in shares)
         return Held(request.key, request.nodes, hold, found)

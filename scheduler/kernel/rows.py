@@ -1,4 +1,4 @@
-"""Requests as rows of integers, so that planning need not read objects again. Imports no numba.
+"""Requests as rows of integers, so that planning need not read objects again.
 
 Rows are cached by the identity of the (frozen) requests: for a snapshot that differs in one request, one is read. Only
 the rows of the last snapshot are kept.

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from scheduler.calendars.node_binding import Held, wanted_shares
 from scheduler.kernel.fleet import Fleet
-from scheduler.kernel.pools import Pools, Shares
 from scheduler.kernel.rows import (
     DURATION,
     ELSEWHERE,
@@ -25,11 +24,20 @@ from scheduler.kernel.rows import (
     SLICE,
     Rows,
 )
-from scheduler.kernel.search import RequestArrays, Spots, World
-from scheduler.kernel.shown import Shown
-from scheduler.kernel.slices import NOBODY, Slices
-from scheduler.kernel.steps import Promises
-from scheduler.kernel.timeline import SIZE, Lines, lines
+from scheduler.kernel.world import (
+    NOBODY,
+    STEPS,
+    Lines,
+    Pools,
+    Promises,
+    RequestArrays,
+    Shares,
+    Shown,
+    Slices,
+    Spots,
+    World,
+    lines,
+)
 from scheduler.snapshot import FOREVER, Lease, Pool, Promise, Request, Snapshot, Window
 
 Ints = NDArray[np.int64]
@@ -130,8 +138,8 @@ def lines_of(fleet: Fleet, shares: Shares, sides: int) -> Lines:
     A step is made at most twice per line that a hold is taken from, and each request is put in step 1 or 2, again
     when others change nodes, in step 3, and once on the other side.
     """
-    touched = int(shares.first[-1]) + shares.count.size
-    return lines(sides * fleet.ends.size, 2 * sides * fleet.at.size + 10 * touched + SIZE)
+    touched = int(shares.first[-1]) + shares.counts.size
+    return lines(sides * fleet.ends.size, 2 * sides * fleet.at.size + 10 * touched + STEPS)
 
 
 def shares_of(asked: RequestArrays, fleet: Fleet) -> Shares:
@@ -175,7 +183,7 @@ def slices_of(rows: Rows, leases: Iterable[Lease], now: int, sides: int) -> Slic
     )
     for number, stretches in joined.items():
         there = slice(first[number], first[number] + len(stretches))
-        slices.count[:, number] = len(stretches)
+        slices.counts[:, number] = len(stretches)
         slices.begin[:, there] = [begin for begin, _ in stretches]
         slices.end[:, there] = [end for _, end in stretches]
         slices.who[:, there] = NOBODY
@@ -213,7 +221,7 @@ def wanted_of(rows: Rows, fleet: Fleet, standing: Promises, shares: Shares, now:
         lines_, stretches = fleet.group_lines(number), fleet.free[number].stretches()
         there = np.flatnonzero(standing.pool == number)
         # Most are bound to no group that ends, and use lasting nodes.
-        wanted.count[there] = 1
+        wanted.counts[there] = 1
         wanted.group[shares.first[there]] = lines_[FOREVER]
         wanted.nodes[shares.first[there]] = rows.table[there, NODES]
         for i in there.tolist():
@@ -239,7 +247,7 @@ def write_shares(shares: Shares, i: int, found: Iterable[tuple[int, int]]) -> No
         if nodes > 0:
             shares.group[first + count], shares.nodes[first + count] = line, nodes
             count += 1
-    shares.count[i] = count
+    shares.counts[i] = count
 
 
 def world_of(snapshot: Snapshot, rows: Rows, fleet: Fleet, sides: int) -> tuple[World, Promises]:

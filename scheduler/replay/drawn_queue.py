@@ -1,4 +1,4 @@
-"""A queue as a table by rank, and its plan as another table, computed by compiled code. Imports numba.
+"""A queue as a table by rank, and its plan as another table, computed by compiled code.
 
 Held by tests/scheduler/replay/test_replanning.py: the same results as `scheduler.plan.plan`.
 """
@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.replay.compression import compress
-from scheduler.replay.replanning import NOWHERE, Gone, RankedRequests, Section, Shown, Times, World, place
+from scheduler.kernel.native import replay_compress, replay_place
+from scheduler.replay.replanning import NOWHERE, Gone, RankedRequests, Section, Shown, Steps, Times, World
 from scheduler.replay.replay_fleet import Fleet
-from scheduler.replay.step_functions import Steps
 from scheduler.snapshot import FOREVER, Placement, PoolKey, Promise, Request
 
 Ints = NDArray[np.int64]
@@ -82,10 +81,10 @@ def replanned(before: State, fleet: Fleet, now: int, roomier: bool) -> tuple[Sta
         return before, (none(0), none(0))
     world = _world(before, fleet, drawn, counted, now)
     if fresh.size:
-        place(world)
+        replay_place(world)
     count = int(world.gone.size[0])
     if roomier or count:
-        compress(world)
+        replay_compress(world)
     after = table.copy()
     after[SPOT], after[START] = world.asked.spot, world.asked.start
     gone = (world.gone.who[:count], world.gone.whom[:count])

@@ -1,7 +1,7 @@
 """A queue kept as arrays between plans, for traces of thousands of requests.
 
 Same results as `scheduler.replay.queue.Queue`. If `scheduler.replay.drawn_queue` cannot plan (a promise fails, a wait
-is bounded), the world is built from objects and planned by `scheduler.plan`. Imports numba.
+is bounded), the world is built from objects and planned by `scheduler.plan`. There must be a library.
 """
 
 from __future__ import annotations

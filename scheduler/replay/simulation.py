@@ -18,6 +18,7 @@ from enum import IntEnum
 
 from scheduler.causes.changes import node_key
 from scheduler.choices.preemption import preempted
+from scheduler.kernel.library import load
 from scheduler.plan import plan
 from scheduler.replay.eviction import Evicted, terms
 from scheduler.replay.node_failures import Failing, Failures
@@ -35,7 +36,7 @@ TRIAL_WORK = 200_000
 """Most requests planned again at one instant to prove causes: as much as the controller does."""
 FEWEST_TRIALS = 8
 COMPILED_FROM = 1000
-"""Arrivals from which it pays to wait some seconds for the compiler."""
+"""Arrivals from which a queue kept as arrays pays off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +289,8 @@ def queue_for(trace: Trace, rules: Rules) -> Waiting:
     plain = all(pool.open and not (pool.windows or pool.withheld) for pool in trace.pools.values())
     is_unbound = len(set(slices)) == len(slices)
     fits = all(a.request.movable and not a.request.fallback for a in trace.arrivals)
-    if len(trace.arrivals) < rules.compiled_from or rules.preemption or not (plain and is_unbound and fits):
+    allowed = plain and is_unbound and fits and not rules.preemption
+    if len(trace.arrivals) < rules.compiled_from or not allowed or load() is None:
         return Queue(trace.pools)
     from scheduler.replay.resident_queue import Resident
 

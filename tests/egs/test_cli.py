@@ -185,9 +185,7 @@ def test_the_shell_can_complete(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_help_is_quick_because_nothing_heavy_is_imported() -> None:
     """Start-up: models, planner, Git and tables are loaded by the commands that need them."""
-    heavy = (
-        "{'pydantic', 'numpy', 'numba', 'git', 'yaml', 'jsonschema', 'rich.table', 'scheduler', 'kubernetes'}"
-    )
+    heavy = "{'pydantic', 'numpy', 'git', 'yaml', 'jsonschema', 'rich.table', 'scheduler', 'kubernetes'}"
     done = _python(f"run(['--help'], [register]); print('HEAVY', sorted({heavy} & sys.modules.keys()))")
     assert done.stdout.splitlines()[-1] == "HEAVY []"
 

@@ -1,25 +1,22 @@
-"""Whichever engine plans, the plan is the same, and small queues know nothing of compilers (E10).
-
-The compiled engine is compiled once for a machine and then kept; the first run of these tests waits for that.
-"""
+"""Whichever engine plans, the plan is the same (E10)."""
 
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler import kernel
-from scheduler.kernel import cache
+from scheduler.kernel import library
 from scheduler.kernel.engine import planned
+from scheduler.kernel.native import packed
 from scheduler.kernel.placements import Placements
+from scheduler.kernel.world import Spots
 from scheduler.plan import planned_plainly
 from scheduler.promises import with_promises
 from scheduler.quote import Quoter
@@ -29,9 +26,7 @@ from tests.scheduler.play import BENIGN, HARMFUL, happen
 from tests.scheduler.worlds import EAST, OUT, WEST, lease, pool, promised_worlds, request, world, worlds
 from tests.support.profile import law
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("kernel")]  # compiled by one process
-
-ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.skipif(library.load() is None, reason="the compiled engine is not built")
 
 
 @law(1500)
@@ -156,40 +151,33 @@ def test_a_small_queue_is_planned_plainly() -> None:
     assert kernel.engine_for(world(request("a"), pools=[pool(1)])) is None
 
 
-def test_a_plan_of_a_small_queue_imports_no_compiler() -> None:
-    program = (
-        "import sys; from scheduler.plan import plan; from tests.scheduler.crowds import crowd; "
-        "plan(crowd(0, 100)); print('numba' in sys.modules)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True
-    )
-    assert done.stdout.strip() == "False"
-
-
 def test_a_queue_that_cannot_be_numbered_is_planned_plainly() -> None:
     endless = [request(f"a{i}", duration=1 << 41) for i in range(400)]
-    kernel.warm()
     assert kernel.engine_for(world(*endless, pools=[pool(1)])) is None
     assert kernel.engine_for(world(*(replace(r, duration=9) for r in endless), pools=[pool(1)])) is planned
 
 
-def test_what_is_kept_on_disk_is_named_after_every_compiled_module() -> None:
-    here = Path(kernel.__file__).parent
-    compiled = {path.stem for path in here.glob("*.py") if "kernel.compilation import" in path.read_text()}
-    assert compiled | {"compilation"} == set(cache.SOURCES)
+def test_without_a_library_a_long_queue_is_planned_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
+    many = world(*(request(f"a{i}") for i in range(400)), pools=[pool(1)])
+    assert kernel.engine_for(many) is planned
+    monkeypatch.setattr(kernel, "load", lambda: None)
+    assert kernel.engine_for(many) is None
 
 
-def test_a_second_installation_keeps_its_own_engine() -> None:
-    """What was compiled of other files is compiled anew, even of equal ones: it must not be taken for kept."""
-    program = "from scheduler.kernel import cache; print(cache.folder())"
-    with TemporaryDirectory() as folder:
-        shutil.copytree(ROOT / "scheduler", Path(folder) / "scheduler")
-        shutil.copytree(ROOT / "schemas", Path(folder) / "schemas")
-        kept = {
-            subprocess.run(
-                [sys.executable, "-c", program], capture_output=True, text=True, cwd=where, check=True
-            ).stdout
-            for where in (ROOT, Path(folder))
-        }
-    assert len(kept) == 2
+def test_a_library_is_named_after_its_sources(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What was built of other sources is never loaded."""
+    shutil.copytree(library.SOURCES, tmp_path / "native")
+    named = library.name.__wrapped__
+    monkeypatch.setattr(library, "SOURCES", tmp_path / "native")
+    assert named() == library.name()
+    (tmp_path / "native" / "engine.c").write_text("int other;")
+    assert named() != library.name()
+
+
+def test_an_array_of_another_type_is_refused() -> None:
+    """It would be read as something else."""
+    asked = Spots(np.zeros(2, dtype=np.int64), np.zeros(2, dtype=np.int32))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="an array of int32 where rows of int64 are needed"):
+        packed(asked)
+    with pytest.raises(TypeError, match="int64"):
+        packed(Spots(np.zeros(2, dtype=np.int64), np.zeros((4, 4), dtype=np.int64)[:, 0]))

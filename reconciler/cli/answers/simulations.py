@@ -10,6 +10,7 @@ from pathlib import Path
 
 from egs.commands import output
 from egs.commands.output import Form
+from reconciler.machine_code import MANY, make_ready
 from reconciler.queries.arguments import lasting, time
 from reconciler.queries.plans import pool_sizes
 from reconciler.sources.command_errors import NotAllowed, WrongUse
@@ -155,6 +156,8 @@ def _rules(drawn: Drawn, policy: Scheduling | None) -> Rules:
 
 
 def _replayed(trace: Trace, ordering: Ordering, rules: Rules) -> Run:
+    if len(trace.arrivals) >= MANY:
+        make_ready()
     simulation, fed = Simulation(trace, ordering, rules), 0
     with _progress(len(trace.arrivals)) as show:
         for _ in simulation.instants():

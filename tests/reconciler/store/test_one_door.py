@@ -21,7 +21,7 @@ STARTERS = {
     "reconciler/trust/signature_programs.py": "ssh-keygen and gpg, to check signatures in a closed world",
     "reconciler/trust/personal_signatures.py": "ssh-keygen, to sign as the person who sits here",
     "reconciler/sources/commit_signing.py": "gpg, to sign as the person who sits here",
-    "reconciler/processes/compiled_engine.py": "ourselves, to compile the planner beside the loop",
+    "reconciler/machine_code.py": "a C compiler, where the installation has no compiled planner",
 }
 """The modules that may start a program, and which."""
 SEEKERS = {*STARTERS, "reconciler/store/git/open_remote.py"}
