@@ -29,6 +29,7 @@ from schemas.documents import (
     approval,
     binding,
     cluster,
+    endpoint,
     gpr,
     notifications,
     project,
@@ -41,6 +42,7 @@ from schemas.export.json_schemas import AsWritten
 from schemas.rules.rule_list import RULES
 from schemas.status import (
     cards,
+    endpoint_status,
     gpr_status,
     inventory,
     judgements,
@@ -70,6 +72,8 @@ MODELS: dict[str, type[Model]] = {
     "SpentApprovals": judgements.SpentRecord,
     "Workload": workload.WorkloadSpec,
     "WorkloadStatus": workload_status.WorkloadStatus,
+    "Endpoint": endpoint.EndpointSpec,
+    "EndpointStatus": endpoint_status.EndpointStatus,
     "WorkspaceRequest": workspace.WorkspaceRequestSpec,
     "ApiKey": apikey.ApiKeySpec,
     "GPRTemplateBinding": binding.GPRTemplateBindingSpec,

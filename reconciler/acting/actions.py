@@ -15,6 +15,7 @@ from typing import Literal
 
 from reconciler.documents.slice_terms import assigned, terms_in
 from reconciler.documents.workload_terms import to_end, to_run
+from reconciler.endpoints.terms import all_in, request_of
 from reconciler.health.remedies import going_on
 from reconciler.lifecycle.provisioning import checked_nodes, passed_nodes
 from reconciler.model.cluster_port import (
@@ -97,7 +98,8 @@ def actions(
         if spec is None:
             continue
         done = [*_lease_actions(cluster, (spec, tolerance), facts, seen, now)]
-        ends = [*_workload_ends(cluster, wanted, facts, seen.views[cluster], now)]
+        there = all_in(cluster, wanted, facts, now)
+        ends = [*_workload_ends(cluster, there, facts, seen.views[cluster])]
         if spec.mode == "manage":
             done += _fleet_actions(cluster, spec, seen)
             done += _slice_actions(cluster, wanted, facts, seen)
@@ -105,7 +107,7 @@ def actions(
             done += _drain_actions(cluster, facts, seen.views[cluster])
             done += _scale_actions(cluster, spec, facts, seen.views[cluster])
             done += _remedy_actions(cluster, spec, facts)
-            done += _workload_runs(cluster, wanted, facts, seen.views[cluster], now)
+            done += _workload_runs(cluster, there, wanted, seen.views[cluster])
         else:
             done = [*_finishing(done, facts)]
         found += (*ends, *done)
@@ -328,20 +330,20 @@ def _remedy_actions(cluster: str, spec: ClusterSpec, facts: Facts) -> Iterator[A
 
 
 def _workload_ends(
-    cluster: str, wanted: Wanted, facts: Facts, view: ClusterView, now: datetime
+    cluster: str, there: Iterable[WorkloadTerms], facts: Facts, view: ClusterView
 ) -> Iterator[Action]:
     """Our own objects of runs that are over, in observed clusters too."""
-    for key in to_end(cluster, wanted, facts, view, now) if not is_unread(cluster, facts) else ():
+    for key in to_end(there, view) if not is_unread(cluster, facts) else ():
         yield Action(Do.END_WORKLOAD, cluster, slice=key.partition("/")[0], workload=key)
 
 
 def _workload_runs(
-    cluster: str, wanted: Wanted, facts: Facts, view: ClusterView, now: datetime
+    cluster: str, there: Iterable[WorkloadTerms], wanted: Wanted, view: ClusterView
 ) -> Iterator[Action]:
-    for terms in to_run(cluster, wanted, facts, view, now):
-        request = f"{terms.slice}/{wanted.workloads[terms.key].gpr}"
+    for terms in to_run(cluster, wanted, there, view):
+        request, of_slice = request_of(terms.key, wanted), terms.slice
         yield Action(
-            Do.RUN_WORKLOAD, cluster, request=request, slice=terms.slice, workload=terms.key, objects=terms
+            Do.RUN_WORKLOAD, cluster, request=request, slice=of_slice, workload=terms.key, objects=terms
         )
 
 

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from reconciler.acting.apply import Answers
 from reconciler.deciding.decide import Decision, next_instants
+from reconciler.endpoints.terms import endpoint_instants
 from reconciler.health.remedies import instants
 from reconciler.lifecycle.idle import told_at
 from reconciler.lifecycle.marks import mark_time
@@ -39,6 +40,7 @@ def next_wake(
         found += _instants(status, wanted, seen)
         if status.phase in WAITING:
             found += [d.not_after for d in wanted.decisions.get(key, ()) if d.not_after is not None]
+    found += endpoint_instants(wanted, facts)
     found += instants(facts.remedies, wanted.clusters)
     found += [record.until for record in facts.nodes.values() if record.until is not None]
     later = [at for at in found if at > now]

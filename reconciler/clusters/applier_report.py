@@ -328,8 +328,8 @@ def _check(row: Row) -> None:
             _timed(*([row.checkpointed_at] if row.checkpointed_at is not None else []))
         case PlacedWorkload():
             slice_, _, name = row.key.partition("/")
-            _named(_NAME, slice_, name, row.namespace)
-            _named(_LONG_NAME, *(each.name for each in row.objects))
+            _named(_NAME, slice_, row.namespace)
+            _named(_LONG_NAME, name, *(each.name for each in row.objects))
             _timed(row.run.start)
         case SliceRow():
             _named(_NAME, row.name, *row.namespaces)

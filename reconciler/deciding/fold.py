@@ -31,6 +31,7 @@ from reconciler.health.node_health import health_events, judge_nodes
 from reconciler.health.remedies import Progress, advanced, begun, held_out, quarantined, with_results
 from reconciler.health.upgraded_nodes import spared_nodes
 from reconciler.lifecycle.checkpoints import checkpoint_outcome, said_in
+from reconciler.lifecycle.endpoint_turn import endpoint_turn
 from reconciler.lifecycle.file_changes import file_outcome
 from reconciler.lifecycle.free_nodes import FreeNodes
 from reconciler.lifecycle.idle import idle_outcome
@@ -106,9 +107,10 @@ def fold(
     gather.events += told
     runs, told = workload_turn(facts, wanted, gather.requests, seen, now)
     gather.events += told
-    current = _with_accounts(
-        facts, replace(current, workspaces=spaces, workloads=runs), gather.requests, context
-    )
+    served, told = endpoint_turn(facts, wanted, gather.requests, seen, now)
+    gather.events += told
+    current = replace(current, workspaces=spaces, workloads=runs, endpoints=served)
+    current = _with_accounts(facts, current, gather.requests, context)
     current = replace(current, queues=_queues(facts, current, wanted, seen))
     current = placed(facts, current, wanted)
     moves = {key: (Cause.ADMIN_MOVED, by) for key, by in let_past(facts, current, wanted).items()}

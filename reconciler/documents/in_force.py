@@ -30,6 +30,7 @@ from schemas.documents.approval import Approval
 from schemas.documents.base import Document
 from schemas.documents.binding import GPRTemplateBinding
 from schemas.documents.cluster import Cluster
+from schemas.documents.endpoint import Endpoint
 from schemas.documents.gpr import GPR, GPRTemplate, resolve
 from schemas.documents.identity import NONCE
 from schemas.documents.notifications import Profile
@@ -54,7 +55,6 @@ ONLY_AS_IT_IS = (Approval, ApiKey, Profile, GPRTemplateBinding)
 """Kinds that are never kept in an older version than main's: above all a revoked key."""
 QUEUES_ANYWAY = frozenset({"FitsNowhere", "UnknownShape"})
 """Errors that a change of the fleet can fix: the request queues without an estimate and says what would fit."""
-
 NOTHING: Mapping[str, Provenance] = {}
 _READ_AT_ONCE = 500
 """Files whose lines are located together: each may have a mebibyte."""
@@ -93,8 +93,7 @@ class Desired:
         self._wanted: Wanted | None = None
         self._last: Wanted | None = None  # the previous result for the documents in force now
         self.commit: str | None = None
-        self.problems: tuple[Problem, ...] = ()
-        """All problems of main."""
+        self.problems: tuple[Problem, ...] = ()  # all of main
 
     def restore(self, accepted: Mapping[str, bytes]) -> None:
         """Documents in force that differ from main, from the status branch."""
@@ -247,6 +246,7 @@ class Desired:
             bindings={d.metadata.name: d.spec for d in self._all(GPRTemplateBinding)},
             keys={d.metadata.name: d.spec for d in self._all(ApiKey)},
             profiles={d.metadata.name: d.spec for d in self._all(Profile)},
+            endpoints={f"{d.spec.slice}/{d.metadata.name}": d.spec for d in self._all(Endpoint)},
             workloads={f"{d.spec.slice}/{d.metadata.name}": d.spec for d in self._all(Workload)},
         )
 

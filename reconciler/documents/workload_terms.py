@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from datetime import datetime
 
 from reconciler.model.cluster_port import ClusterView
@@ -67,30 +68,43 @@ def is_settled(status: WorkloadStatus | None, spec: WorkloadSpec) -> bool:
 
 def workloads_in(cluster: str, wanted: Wanted, facts: Facts, now: datetime) -> tuple[WorkloadTerms, ...]:
     """Every workload whose request has nodes of that cluster now, by slice and name."""
-    found: list[WorkloadTerms] = []
-    for key, spec in sorted(wanted.workloads.items()):
-        request = facts.requests.get(f"{spec.slice}/{spec.gpr}")
-        namespace = namespace_of(spec, wanted)
-        if request is None or request.assignment is None or namespace is None:
-            continue
-        run, known = run_of(request, now), facts.workloads.get(key)
-        if run is None or request.assignment.cluster != cluster:
-            continue
-        same = known is not None and is_of(known, run)
-        if not same and is_settled(known, spec):
-            continue
-        # A document that changed is run anew: only objects of the same content count as ended.
-        ended = () if known is None or not same or known.digest != digest_of(spec) else _ended(known)
-        found.append(WorkloadTerms(key, namespace, run, digest_of(spec), objects_of(spec), ended))
-    return tuple(found)
+    found = (
+        terms_of(key, spec, facts.workloads.get(key), (cluster, wanted, facts), now)
+        for key, spec in sorted(wanted.workloads.items())
+    )
+    return tuple(terms for terms in found if terms is not None)
+
+
+def terms_of(
+    key: str,
+    spec: WorkloadSpec,
+    known: WorkloadStatus | None,
+    where: tuple[str, Wanted, Facts],
+    now: datetime,
+) -> WorkloadTerms | None:
+    """The terms of one workload; None: its request has no nodes of that cluster, or it does not run again."""
+    cluster, wanted, facts = where
+    request = facts.requests.get(f"{spec.slice}/{spec.gpr}")
+    namespace = namespace_of(spec, wanted)
+    if request is None or request.assignment is None or namespace is None:
+        return None
+    run = run_of(request, now)
+    if run is None or request.assignment.cluster != cluster:
+        return None
+    same, digest = known is not None and is_of(known, run), digest_of(spec)
+    if not same and is_settled(known, spec):
+        return None
+    # A document that changed is run anew: only objects of the same content count as ended.
+    ended = () if known is None or not same or known.digest != digest else _ended(known)
+    return WorkloadTerms(key, namespace, run, digest, objects_of(spec), ended)
 
 
 def to_run(
-    cluster: str, wanted: Wanted, facts: Facts, view: ClusterView, now: datetime
+    cluster: str, wanted: Wanted, there: Iterable[WorkloadTerms], view: ClusterView
 ) -> list[WorkloadTerms]:
-    """What must be applied now; what differs while repairs are paused is only shown."""
+    """What of `there` must be applied now; what differs while repairs are paused is only shown."""
     found = []
-    for terms in workloads_in(cluster, wanted, facts, now):
+    for terms in there:
         placed = view.placed.get(terms.key)
         if placed is None:
             found.append(terms)
@@ -101,13 +115,13 @@ def to_run(
     return found
 
 
-def to_end(cluster: str, wanted: Wanted, facts: Facts, view: ClusterView, now: datetime) -> list[str]:
+def to_end(there: Iterable[WorkloadTerms], view: ClusterView) -> list[str]:
     """Workloads of which the cluster has objects, and whose run is over: by slice and name."""
-    there = {terms.key: terms for terms in workloads_in(cluster, wanted, facts, now)}
+    runs = {terms.key: terms for terms in there}
     return [
         key
         for key, placed in sorted(view.placed.items())
-        if key not in there or not _is_same_run(placed, there[key])
+        if key not in runs or not _is_same_run(placed, runs[key])
     ]
 
 

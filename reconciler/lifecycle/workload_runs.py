@@ -13,7 +13,7 @@ from reconciler.documents.workload_terms import digest_of, is_of, is_settled, na
 from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import Facts, Seen, Wanted
 from reconciler.model.workload_port import PlacedWorkload, WorkloadRun, ends
-from schemas.documents.workload import OBJECT_KINDS, WorkloadSpec
+from schemas.documents.workload import RENDERED_KINDS, WorkloadSpec
 from schemas.status.gpr_status import GPRStatus, Phase
 from schemas.status.workload_status import ObjectState, ObjectStatus, WorkloadPhase, WorkloadStatus
 
@@ -36,7 +36,7 @@ def workload_turn(
     events: list[Event] = []
     for key, spec in sorted(wanted.workloads.items()):
         before = facts.workloads.get(key)
-        status = _status(key, spec, before, (wanted, requests, seen), now)
+        status = run_status(key, spec, before, (wanted, requests, seen), now)
         if before is not None and _same_but_time(before, status):
             found[key] = before
             continue
@@ -60,13 +60,14 @@ def _told(
     yield Event(now, reason, text, f"{spec.slice}/{spec.gpr}", status.cluster or "")
 
 
-def _status(
+def run_status(
     key: str,
     spec: WorkloadSpec,
     before: WorkloadStatus | None,
     known: tuple[Wanted, Mapping[str, GPRStatus], Seen],
     now: datetime,
 ) -> WorkloadStatus:
+    """The status of one workload, of which `key` are the objects in clusters."""
     wanted, requests, seen = known
     name = f"{spec.slice}/{spec.gpr}"
     request = requests.get(name)
@@ -179,7 +180,7 @@ def _phase(objects: list[ObjectStatus]) -> tuple[WorkloadPhase, ObjectStatus | N
     for state in (ObjectState.REFUSED, ObjectState.FAILED):
         if (odd := next((o for o in objects if o.state is state), None)) is not None:
             return WorkloadPhase.FAILED, odd
-    active = [o for o in objects if not OBJECT_KINDS[o.kind].first]
+    active = [o for o in objects if not RENDERED_KINDS[o.kind].first]
     if active and all(ends(o.kind) and o.state is ObjectState.SUCCEEDED for o in active):
         return WorkloadPhase.SUCCEEDED, None
     for state in (ObjectState.MISSING, ObjectState.CHANGED):

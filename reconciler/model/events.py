@@ -85,5 +85,7 @@ _WARNINGS = frozenset(
         EventReason.CLOCK_DOUBTED,
         EventReason.NAMESPACE_NOT_READY,
         EventReason.WORKLOAD_FAILED,
+        EventReason.ENDPOINT_FAILED,
+        EventReason.ENDPOINT_RETURNED,
     }
 )

@@ -12,6 +12,7 @@ from datetime import datetime
 from reconciler.model.cluster_port import Busy, CheckResult, ClusterView, Difference, LeaseRef, Topic
 from reconciler.model.events import Event
 from reconciler.model.evidence import ApprovalDecision
+from reconciler.model.observation import Observation
 from reconciler.settings import Settings
 from scheduler.choices.topology import Traits
 from scheduler.snapshot import Pool, PoolKey
@@ -19,6 +20,7 @@ from schemas.documents.apikey import ApiKeySpec
 from schemas.documents.approval import Approval
 from schemas.documents.binding import GPRTemplateBindingSpec
 from schemas.documents.cluster import ClusterSpec
+from schemas.documents.endpoint import EndpointSpec
 from schemas.documents.gpr import RequestSpec, Wish
 from schemas.documents.notifications import ProfileSpec
 from schemas.documents.project import ProjectSpec
@@ -26,6 +28,7 @@ from schemas.documents.slice import SliceSpec
 from schemas.documents.workload import WorkloadSpec
 from schemas.documents.workspace import WorkspaceRequestSpec
 from schemas.status.cards import Card
+from schemas.status.endpoint_status import EndpointStatus
 from schemas.status.gpr_status import Cause, GPRStatus, Provenance, WorkspaceRecord
 from schemas.status.gpu_alerts import NodeAlert
 from schemas.status.insights import EndedRecord, Insights
@@ -79,6 +82,7 @@ class Facts:
     queues: Mapping[str, tuple[SliceQueue, ...]] = field(default_factory=dict)  # of slices, by cluster
     outbox: Mapping[str, OutboxRecord] = field(default_factory=dict)  # pending messages of routes, by name
     workloads: Mapping[str, WorkloadStatus] = field(default_factory=dict)  # by slice/name
+    endpoints: Mapping[str, EndpointStatus] = field(default_factory=dict)  # by slice/name
     unread: frozenset[str] = frozenset()  # clusters, see `reconciler.status.recognised_leases`
 
 
@@ -133,6 +137,7 @@ class Wanted:
     keys: Mapping[str, ApiKeySpec] = field(default_factory=dict)  # by name; only as on main now
     profiles: Mapping[str, ProfileSpec] = field(default_factory=dict)  # by name; only as on main now
     workloads: Mapping[str, WorkloadSpec] = field(default_factory=dict)  # by slice/name
+    endpoints: Mapping[str, EndpointSpec] = field(default_factory=dict)  # by slice/name
     worked_out: dict[str, object] = field(default_factory=dict, compare=False, repr=False)
     """A cache for `reconciler.planning.snapshot`: by request, its result and the inputs."""
 
@@ -164,6 +169,8 @@ class Seen:
     """How slices differ from their terms, for every managed cluster that answered."""
     silences: Mapping[str, str] = field(default_factory=dict)
     """Why a cluster could not be read, as a sentence."""
+    observed: Mapping[str, Mapping[str, Observation]] = field(default_factory=dict)
+    """How versions of endpoints did in the last interval, by endpoint and version; only while weights change."""
 
     def lease_of(self, cluster: str, node: str) -> LeaseRef | None:
         """The lease of that node, as far as the cluster shows."""

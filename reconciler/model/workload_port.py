@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from schemas.documents.workload import OBJECT_KINDS
+from schemas.documents.workload import RENDERED_KINDS
 from schemas.status.workload_status import ObjectState
 
 
@@ -62,6 +62,7 @@ class ObjectView:
     state: ObjectState
     reason: str = ""
     message: str = ""
+    ready: int | None = None  # replicas that are ready; None: it has none, or does not say
 
     @property
     def id(self) -> str:
@@ -91,9 +92,9 @@ TO_APPLY = frozenset({ObjectState.MISSING, ObjectState.CHANGED, ObjectState.REFU
 
 def ends(kind: str) -> bool:
     """True if objects of this kind run to an end of their own."""
-    return kind in OBJECT_KINDS and OBJECT_KINDS[kind].ends
+    return kind in RENDERED_KINDS and RENDERED_KINDS[kind].ends
 
 
 def in_order(objects: Iterable[WorkloadObject]) -> tuple[WorkloadObject, ...]:
     """What others refer to first, then as in the document."""
-    return tuple(sorted(objects, key=lambda each: not OBJECT_KINDS[each.kind].first))
+    return tuple(sorted(objects, key=lambda each: not RENDERED_KINDS[each.kind].first))

@@ -17,6 +17,7 @@ from schemas.documents.base import Document
 from schemas.errors import UserError
 from schemas.reading.strict_yaml import load
 from schemas.status.cards import CardsRecord
+from schemas.status.endpoint_status import EndpointRecord
 from schemas.status.gpr_status import ControllerRecord, GPRRecord, GPRStatus, WorkspaceRecord
 from schemas.status.gpu_alerts import AlertsRecord
 from schemas.status.insights import EndedRecord, Insights
@@ -49,6 +50,7 @@ Record = (
     | AlertsRecord
     | RemediesRecord
     | WorkloadRecord
+    | EndpointRecord
 )
 """A parsed file of facts."""
 UNREADABLE = (UserError, ValueError)
@@ -72,6 +74,7 @@ _KINDS: tuple[tuple[str, type[Record]], ...] = (
     (r"alerts/[^/]+", AlertsRecord),
     (r"remedies/[^/]+", RemediesRecord),
     (r"slices/[^/]+/workloads/[^/]+", WorkloadRecord),
+    (r"slices/[^/]+/endpoints/[^/]+", EndpointRecord),
 )
 _PATHS = tuple((re.compile(pattern), kind) for pattern, kind in _KINDS)
 """The kind of record at each path."""
@@ -117,6 +120,7 @@ def facts_of(records: Mapping[str, Record], at: datetime, intent: str) -> Facts:
         cards={card.serial: card for _, r in of(CardsRecord) for card in r.cards},
         alerts={r.metadata.name: r.alerts for _, r in of(AlertsRecord)},
         workloads={f"{_part(path, 1)}/{r.metadata.name}": r.status for path, r in of(WorkloadRecord)},
+        endpoints={f"{_part(path, 1)}/{r.metadata.name}": r.status for path, r in of(EndpointRecord)},
         remedies=_remedies_of([r for _, r in of(RemediesRecord)]),
     )
     return _with_controller(_with_inventories(facts, of(Inventory)), of(ControllerRecord))

@@ -28,6 +28,7 @@ from schemas.reading.units import format_instant
 from schemas.reading.yaml_text import dump
 from schemas.rules.problems import Problem
 from schemas.status.cards import Card, CardsRecord
+from schemas.status.endpoint_status import EndpointRecord
 from schemas.status.gpr_status import (
     HOLDING,
     WAITING,
@@ -122,7 +123,7 @@ def _remembered(facts: Facts, written: Written) -> Files:
     for cluster, alerts in facts.alerts.items():
         records[f"alerts/{cluster}.yaml"] = AlertsRecord(metadata=Metadata(name=cluster), alerts=alerts)
     records |= {f"insights/{day}.yaml": ended for day, ended in facts.ended.items()}
-    records |= _workloads(facts)
+    records |= _workloads(facts) | _endpoints(facts)
     records |= {f"promises/{month}.yaml": settled for month, settled in facts.promises.items()}
     return {path: written.document(path, record) for path, record in sorted(records.items())}
 
@@ -158,6 +159,19 @@ def _workloads(facts: Facts) -> dict[str, Document]:
         if counts[slice_] <= MAX_FILES:
             record = WorkloadRecord(metadata=Metadata(name=name), status=status)
             found[f"slices/{slice_}/workloads/{name}.yaml"] = record
+    return found
+
+
+def _endpoints(facts: Facts) -> dict[str, Document]:
+    """Of each slice as many as one folder may have."""
+    found: dict[str, Document] = {}
+    counts: Counter[str] = Counter()
+    for key, status in sorted(facts.endpoints.items()):
+        slice_, _, name = key.partition("/")
+        counts[slice_] += 1
+        if counts[slice_] <= MAX_FILES:
+            record = EndpointRecord(metadata=Metadata(name=name), status=status)
+            found[f"slices/{slice_}/endpoints/{name}.yaml"] = record
     return found
 
 

@@ -43,6 +43,7 @@ class Rendered:
                 facts.alerts,
                 facts.remedies,
                 facts.workloads,
+                facts.endpoints,
                 facts.queues,
             ),
         )

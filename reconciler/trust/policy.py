@@ -79,6 +79,12 @@ TABLE = (
         "members and owners of the slice, admins",
     ),
     Row(
+        "Endpoint",
+        "slices/<slice>/endpoints/<name>.yaml",
+        "everything",
+        "members and owners of the slice, admins",
+    ),
+    Row(
         "Slice",
         "slices/<name>/slice.yaml",
         "the fields `members`, `description` and `notifications`",
@@ -137,7 +143,7 @@ def denial(actor: Actor, change: Change) -> Denial | None:
     if actor.is_admin and kind == "ApiKey":
         return _of_key_by_admin(actor, change)
     match kind:
-        case "GPR" | "Workload":
+        case "GPR" | "Workload" | "Endpoint":
             return _of_request(actor, change, names["slice"])
         case "Slice":
             return _of_slice(actor, change, names["name"])

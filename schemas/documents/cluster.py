@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from schemas.documents.base import Document, Model, PublicKey
 from schemas.documents.elastic import Burst
+from schemas.documents.endpoint import Gateway
 from schemas.documents.maintenance import Maintenance
 from schemas.documents.metrics import Metrics
 from schemas.documents.pool import LabelKey, LabelValue, Pool, Price
@@ -311,6 +312,10 @@ class ClusterSpec(Model):
     )
     metrics: Metrics | None = Field(
         None, description="Where telemetry of its GPUs comes from; absent: its agents, if they show it."
+    )
+    gateway: Gateway | None = Field(
+        None,
+        description="Gateway (Gateway API) for routes of endpoints; absent: nothing from outside reaches them.",
     )
     cleared: tuple[Cleared, ...] = Field((), max_length=1000, description="Nodes that people have repaired.")
 

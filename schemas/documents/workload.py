@@ -39,6 +39,15 @@ OBJECT_KINDS: Mapping[str, ObjectKind] = {
 }
 """Everything else is refused; the cluster judges by the members' rights besides."""
 
+RENDERED_KINDS: Mapping[str, ObjectKind] = {
+    **OBJECT_KINDS,
+    "HorizontalPodAutoscaler": ObjectKind("autoscaling", "horizontalpodautoscalers"),
+    "HTTPRoute": ObjectKind("gateway.networking.k8s.io", "httproutes"),
+    "InferenceService": ObjectKind("serving.kserve.io", "inferenceservices"),
+    "ScaledObject": ObjectKind("keda.sh", "scaledobjects"),
+}
+"""Also those that endpoints are rendered into; a workload's document has none of these."""
+
 Manifest = dict[str, JsonValue]
 _SHOWN = {
     "type": "object",

@@ -77,6 +77,16 @@ _EXAMPLE_SPECS: dict[str, dict[str, Any]] = {
             }
         ],
     },
+    "Endpoint": {
+        "slice": "vision",
+        "gpr": "captions",
+        "backend": "vllm",
+        "versions": [
+            {"name": "v1", "image": "vllm/vllm-openai:v0.11.0", "model": "Qwen/Qwen2.5-VL-7B-Instruct"},
+        ],
+        "weights": {"v1": 100},
+        "route": {"hostnames": ["captions.example.com"]},
+    },
     "WorkspaceRequest": {
         "requester": {"email": "cleo@example.com"},
         "clusters": ["east"],

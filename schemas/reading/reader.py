@@ -20,6 +20,7 @@ from schemas.documents.approval import Approval
 from schemas.documents.base import Document
 from schemas.documents.binding import GPRTemplateBinding
 from schemas.documents.cluster import Cluster
+from schemas.documents.endpoint import Endpoint
 from schemas.documents.gpr import GPR, GPRTemplate
 from schemas.documents.notifications import Profile
 from schemas.documents.project import Project
@@ -63,6 +64,7 @@ class PathRule:
 PATHS = (
     PathRule("GPR", "slices/<slice>/gprs/<name>.yaml", GPR),
     PathRule("Workload", "slices/<slice>/workloads/<name>.yaml", Workload),
+    PathRule("Endpoint", "slices/<slice>/endpoints/<name>.yaml", Endpoint),
     PathRule("Slice", "slices/<name>/slice.yaml", Slice),
     PathRule("Approval", "approvals/<slice>/<gpr>/<name>.yaml", Approval),
     PathRule("Cluster", "clusters/<name>.yaml", Cluster),

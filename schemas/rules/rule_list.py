@@ -107,6 +107,50 @@ _ACROSS = (
         "add the request, or correct spec.gpr",
         "warning",
     ),
+    Rule(
+        "EndpointNameTooLong",
+        "The names of an endpoint's objects are its own and the version's, and a Service's has at most 63 characters.",
+        "choose a shorter name",
+    ),
+    Rule("DuplicateVersion", "Versions of an endpoint differ in name.", "rename one of the two"),
+    Rule(
+        "UnknownVersion", "Weights are of versions of the endpoint.", "correct the name, or add the version"
+    ),
+    Rule(
+        "WeightsNotWhole",
+        "The weights of an endpoint's versions are 100 together.",
+        "change the weights so that they add up to 100",
+    ),
+    Rule(
+        "ReplicasReversed", "The least number of replicas is no more than the most.", "exchange min and max"
+    ),
+    Rule(
+        "ScalingMissing",
+        "Something scales a version whose number of replicas may change.",
+        "add spec.scaling, or give min and max the same number",
+    ),
+    Rule(
+        "TooManyGpusServed",
+        "The replicas of an endpoint, as many as there may be, fit onto the nodes of its request.",
+        "lower replicas.max, or ask for more nodes in the request",
+    ),
+    Rule(
+        "NoSpareGpu",
+        "While replicas are replaced, those beyond their number fit onto the request's nodes too.",
+        "write maxSurge: 0, or leave GPUs free for it",
+    ),
+    Rule(
+        "GatewayMissing",
+        "Each cluster of the slice has a Gateway for an endpoint's route.",
+        "have an admin add spec.gateway to the cluster",
+        "warning",
+    ),
+    Rule(
+        "MetricsMissing",
+        "Each cluster of the slice has a Prometheus that shows how a new version does.",
+        "have an admin add spec.metrics.prometheus to the cluster",
+        "warning",
+    ),
     Rule("UnknownShape", "No allowed cluster has such GPUs.", "ask for a shape that exists"),
     Rule(
         "ClusterNotAllowed",

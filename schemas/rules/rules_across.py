@@ -18,6 +18,7 @@ from schemas.documents.slice import LimitsWhere, QuotaWhere, Slice
 from schemas.documents.workspace import WorkspaceRequest
 from schemas.reading.strict_yaml import Path
 from schemas.reading.units import format_duration
+from schemas.rules.endpoint_rules import across_endpoint
 from schemas.rules.findings import Finding
 from schemas.rules.fit import (
     admins_needed,
@@ -100,6 +101,7 @@ def across(file: str, document: Document, view: View) -> Iterator[Finding]:
             yield from of_groups(file, document, view)
     yield from across_routes(file, document, view)
     yield from across_workload(file, document, view)
+    yield from across_endpoint(file, document, view)
 
 
 def _of_where(

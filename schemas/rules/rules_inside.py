@@ -10,12 +10,14 @@ from schemas.documents.approval import Approval
 from schemas.documents.base import Document
 from schemas.documents.binding import GPRTemplateBinding
 from schemas.documents.cluster import Cluster
+from schemas.documents.endpoint import Endpoint
 from schemas.documents.gpr import GPR, GPRTemplate, Wish
 from schemas.documents.pool import Pool
 from schemas.documents.project import Project
 from schemas.documents.workload import Workload
 from schemas.reading.strict_yaml import Path
 from schemas.reading.units import MIB_ABOVE, memory_gb
+from schemas.rules.endpoint_rules import inside_endpoint
 from schemas.rules.findings import Finding
 from schemas.rules.offer_rules import inside_binding
 from schemas.rules.route_rules import inside_routes
@@ -42,6 +44,8 @@ def inside(file: str, document: Document) -> Iterator[Finding]:
             yield from inside_binding(file, document)
         case Workload():
             yield from inside_workload(file, document)
+        case Endpoint():
+            yield from inside_endpoint(file, document)
     yield from inside_routes(file, document)
 
 

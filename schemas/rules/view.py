@@ -39,6 +39,10 @@ def workload_path(slice_: str, name: str) -> str:
     return f"slices/{slice_}/workloads/{name}.yaml"
 
 
+def endpoint_path(slice_: str, name: str) -> str:
+    return f"slices/{slice_}/endpoints/{name}.yaml"
+
+
 def cluster_path(name: str) -> str:
     return f"clusters/{name}.yaml"
 

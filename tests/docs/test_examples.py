@@ -23,6 +23,7 @@ PATHS = {
     "GPRTemplate": "templates/{name}.yaml",
     "WorkspaceRequest": "requests/{name}.yaml",
     "Workload": "slices/{slice}/workloads/{name}.yaml",
+    "Endpoint": "slices/{slice}/endpoints/{name}.yaml",
     "GPRTemplateBinding": "bindings/{name}.yaml",
     "ApiKey": "keys/{name}.yaml",
     "Profile": "people/{name}.yaml",
@@ -40,7 +41,7 @@ def manifests() -> Iterator[object]:
 
 
 def examples() -> Iterator[object]:
-    for file in sorted((ROOT / "examples" / "queues").glob("*.yaml")):
+    for file in sorted(f for name in ("endpoints", "queues") for f in (ROOT / "examples" / name).glob("*.yaml")):
         text = file.read_text(encoding="utf-8")
         if "apiVersion: egs.dev/" in text:
             yield pytest.param(text, id=str(file.relative_to(ROOT)))

@@ -45,6 +45,9 @@ def _pods(kind: str, spec: Json) -> Iterator[Json]:
             yield from _times(spec, _count(spec, "parallelism"))
         case "Deployment":
             yield from _times(spec, _count(spec, "replicas"))
+        case "InferenceService":
+            predictor = spec.get("predictor") or {}
+            yield from (predictor for _ in range(min(_count(predictor, "minReplicas"), MOST_PODS)))
         case "PyTorchJob":
             for replica in (spec.get("pytorchReplicaSpecs") or {}).values():
                 yield from _times(replica, _count(replica, "replicas"))

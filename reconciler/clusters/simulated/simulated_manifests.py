@@ -98,6 +98,7 @@ def _view(world: World, placed: Placed, each: WorkloadObject) -> ObjectView:
     if len(phases) < len(names):
         return ObjectView(each.kind, each.name, ObjectState.MISSING)
     if "Running" in phases:
-        return ObjectView(each.kind, each.name, ObjectState.RUNNING)
+        ready = None if ends(each.kind) else phases.count("Running")
+        return ObjectView(each.kind, each.name, ObjectState.RUNNING, ready=ready)
     over = ends(each.kind) and all(phase == "Succeeded" for phase in phases)
     return ObjectView(each.kind, each.name, ObjectState.SUCCEEDED if over else ObjectState.PENDING)

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from reconciler.clusters.kubernetes.workloads.endpoint_states import SERVED, Told
 from schemas.status.workload_status import ObjectState
 
-Told = tuple[ObjectState, str, str]
-"""State, reason, message."""
 _ENDS = {
     "Complete": ObjectState.SUCCEEDED,  # Job, TrainJob
     "Completed": ObjectState.SUCCEEDED,  # JobSet
@@ -29,6 +28,8 @@ _RAY = {
 def state_of(kind: str, item: Mapping[str, Any]) -> Told:
     """Without a status, its controller has not begun: Pending."""
     status = item.get("status") or {}
+    if kind in SERVED:
+        return SERVED[kind](status)
     conditions = {str(c.get("type")): c for c in status.get("conditions") or () if c.get("status") == "True"}
     for name, state in _ENDS.items():
         if name in conditions:

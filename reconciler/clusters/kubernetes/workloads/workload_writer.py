@@ -26,6 +26,7 @@ from reconciler.clusters.kubernetes.names import (
 from reconciler.clusters.kubernetes.nodes.node_marks import write_stamp
 from reconciler.clusters.kubernetes.tenancy.object_repair import AGAIN, Quarrels
 from reconciler.clusters.kubernetes.tenancy.slice_inventory import Claims
+from reconciler.clusters.kubernetes.workloads.endpoint_states import ready_of
 from reconciler.clusters.kubernetes.workloads.object_states import state_of
 from reconciler.clusters.kubernetes.workloads.workload_records import (
     AppliedObject,
@@ -40,7 +41,7 @@ from reconciler.model.workload_port import (
     WorkloadObject,
     WorkloadTerms,
 )
-from schemas.documents.workload import OBJECT_KINDS
+from schemas.documents.workload import RENDERED_KINDS
 from schemas.status.workload_status import ObjectState
 
 LOOK = timedelta(seconds=10)
@@ -104,7 +105,7 @@ class Workloads:
         if told[0] not in {ObjectState.SUCCEEDED, ObjectState.FAILED} and _fields(item) != each.fields:
             text = f"changed by {_other(item)}; it is applied again"
             return ObjectView(each.kind, each.name, ObjectState.CHANGED, "ObjectChanged", text)
-        return ObjectView(each.kind, each.name, told[0], told[1], told[2][:_TEXT])
+        return ObjectView(each.kind, each.name, *told[:2], told[2][:_TEXT], ready_of(each.kind, item))
 
     def _listing(self, namespace: str, api: str, kind: str, now: datetime) -> Listing:
         place = (namespace, api, kind)
@@ -261,7 +262,7 @@ def _begun(each: WorkloadObject) -> AppliedObject:
 
 def _path(api: str, kind: str, namespace: str, name: str = "") -> str:
     group = f"/apis/{api}" if "/" in api else f"/api/{api}"
-    return f"{group}/namespaces/{namespace}/{OBJECT_KINDS[kind].plural}" + (f"/{name}" if name else "")
+    return f"{group}/namespaces/{namespace}/{RENDERED_KINDS[kind].plural}" + (f"/{name}" if name else "")
 
 
 def _fields(item: Json) -> str:

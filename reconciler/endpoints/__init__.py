@@ -1,0 +1,1 @@
+"""Endpoints: what a document means as Kubernetes objects, and how traffic moves from version to version."""

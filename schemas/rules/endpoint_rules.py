@@ -1,0 +1,141 @@
+"""Rules for endpoints: versions and weights alone, and the request's nodes and the clusters' Gateways."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from schemas.documents.base import Document
+from schemas.documents.endpoint import LONGEST_ENDPOINT, Endpoint, EndpointSpec
+from schemas.documents.gpr import RequestSpec, resolve
+from schemas.reading.strict_yaml import Path
+from schemas.rules.findings import Finding
+from schemas.rules.view import View, gpr_path
+
+_WHOLE = 100
+
+
+def inside_endpoint(file: str, endpoint: Endpoint) -> Iterator[Finding]:
+    """Problems of its versions and weights alone."""
+    spec = endpoint.spec
+    if len(endpoint.metadata.name) > LONGEST_ENDPOINT:
+        message = (
+            f"an endpoint's name has at most {LONGEST_ENDPOINT} characters: its objects add the version to it"
+        )
+        yield Finding(file, "EndpointNameTooLong", message, ("metadata", "name"))
+    yield from _of_versions(file, spec)
+    yield from _of_weights(file, spec)
+    if spec.scaling is not None and spec.scaling.by == "keda" and spec.scaling.url is None:
+        yield Finding(
+            file, "ScalingMissing", "keda needs the address of the portal", ("spec", "scaling"), "add url"
+        )
+
+
+def _of_versions(file: str, spec: EndpointSpec) -> Iterator[Finding]:
+    seen: set[str] = set()
+    for i, version in enumerate(spec.versions):
+        path: Path = ("spec", "versions", i)
+        if version.name in seen:
+            yield Finding(file, "DuplicateVersion", f"there are two versions {version.name}", (*path, "name"))
+        seen.add(version.name)
+        least, most = version.replicas.min, version.replicas.max
+        if least > most:
+            message = f"version {version.name} has at least {least} replicas, but at most {most}"
+            yield Finding(file, "ReplicasReversed", message, (*path, "replicas"))
+        elif most > least and spec.scaling is None:
+            message = f"version {version.name} may have {least} to {most} replicas, but nothing scales it"
+            yield Finding(file, "ScalingMissing", message, (*path, "replicas"))
+
+
+def _of_weights(file: str, spec: EndpointSpec) -> Iterator[Finding]:
+    known = {version.name for version in spec.versions}
+    for name in sorted(spec.weights.keys() - known):
+        fix = f"choose among {', '.join(sorted(known))}"
+        yield Finding(file, "UnknownVersion", f"there is no version {name}", ("spec", "weights", name), fix)
+    if (total := sum(spec.weights.values())) != _WHOLE:
+        message = f"the weights are {total} together, not {_WHOLE}"
+        yield Finding(file, "WeightsNotWhole", message, ("spec", "weights"))
+
+
+def across_endpoint(file: str, endpoint: Document, view: View) -> Iterator[Finding]:
+    """Its slice must exist and have the namespace, its request, if it is there, the GPUs."""
+    if not isinstance(endpoint, Endpoint):
+        return
+    spec = endpoint.spec
+    slice_ = view.slice(spec.slice)
+    if slice_ is None:
+        if view.no_slice(spec.slice):
+            yield Finding(file, "UnknownSlice", f"there is no slice {spec.slice}", ("spec", "slice"))
+        return
+    if spec.namespace is not None and spec.namespace not in slice_.spec.namespaces:
+        message = f"slice {spec.slice} has no namespace {spec.namespace}"
+        fix = f"choose among {', '.join(slice_.spec.namespaces)}, or leave namespace out"
+        yield Finding(file, "NamespaceNotInSlice", message, ("spec", "namespace"), fix)
+    if view.absent(gpr_path(spec.slice, spec.gpr)):
+        message = f"slice {spec.slice} has no request {spec.gpr}: the endpoint waits for one"
+        yield Finding(file, "RequestMissing", message, ("spec", "gpr"))
+    request = _request(spec, view)
+    if request is not None:
+        yield from _of_gpus(file, spec, request)
+    yield from _of_clusters(file, spec, slice_.spec.clusters, view)
+
+
+def _request(spec: EndpointSpec, view: View) -> RequestSpec | None:
+    """The request with its template expanded; None: it is not there, or has problems of its own."""
+    gpr = view.gpr(spec.slice, spec.gpr)
+    if gpr is None:
+        return None
+    template = None if gpr.spec.template is None else view.template(gpr.spec.template)
+    found = resolve(gpr.spec, None if template is None else template.spec)
+    return found if isinstance(found, RequestSpec) else None
+
+
+def _of_gpus(file: str, spec: EndpointSpec, request: RequestSpec) -> Iterator[Finding]:
+    has = f"request {spec.gpr} has {request.nodes} nodes with at least {request.gpus_per_node} GPUs each"
+    for i, version in enumerate(spec.versions):
+        if version.gpus_per_replica > request.gpus_per_node:
+            message = (
+                f"a replica of {version.name} needs {version.gpus_per_replica} GPUs of one node, but {has}"
+            )
+            fix = "ask for nodes with more GPUs, or lower gpusPerReplica"
+            yield Finding(file, "TooManyGpusServed", message, ("spec", "versions", i, "gpusPerReplica"), fix)
+            return
+    sizes = [version.gpus_per_replica for version in spec.versions for _ in range(version.replicas.max)]
+    if not packs(sizes, request.nodes, request.gpus_per_node):
+        message = f"its replicas may need {sum(sizes)} GPUs, but {has}"
+        yield Finding(file, "TooManyGpusServed", message, ("spec", "versions"))
+        return
+    spare = [version.gpus_per_replica for version in spec.versions for _ in range(spec.max_surge)]
+    if not packs([*sizes, *spare], request.nodes, request.gpus_per_node):
+        message = f"its replicas may need {sum(sizes)} GPUs, and {sum(spare)} more while they are replaced, but {has}"
+        yield Finding(file, "NoSpareGpu", message, ("spec", "maxSurge"))
+
+
+def packs(sizes: list[int], nodes: int, gpus: int) -> bool:
+    """True if replicas of these sizes fit onto the nodes, the largest placed first. O(replicas × nodes)."""
+    if sum(sizes) > nodes * gpus:
+        return False
+    free: list[int] = []
+    for size in sorted(sizes, reverse=True):
+        place = next((i for i, left in enumerate(free) if left >= size), None)
+        if place is not None:
+            free[place] -= size
+        elif len(free) < nodes and size <= gpus:
+            free.append(gpus - size)
+        else:
+            return False
+    return True
+
+
+def _of_clusters(file: str, spec: EndpointSpec, clusters: tuple[str, ...], view: View) -> Iterator[Finding]:
+    """What an endpoint needs of each cluster in which its request may run: a warning, since one may be enough."""
+    found = [(name, cluster.spec) for name in clusters if (cluster := view.cluster(name)) is not None]
+    without = [name for name, cluster in found if cluster.gateway is None]
+    if spec.route is not None and without:
+        message = (
+            f"cluster {', '.join(without)} has no gateway: there nothing from outside reaches the endpoint"
+        )
+        yield Finding(file, "GatewayMissing", message, ("spec", "route"))
+    blind = [name for name, c in found if c.metrics is None or c.metrics.prometheus is None]
+    if spec.rollout is not None and blind:
+        message = f"cluster {', '.join(blind)} has no metrics.prometheus: there no step is judged, and weights stand"
+        yield Finding(file, "MetricsMissing", message, ("spec", "rollout"))

@@ -1,0 +1,81 @@
+"""Endpoints on a real API server, with the published definitions of Gateway API and KEDA (J2)."""
+
+from __future__ import annotations
+
+from reconciler.clusters.kubernetes.workloads.endpoint_states import ready_of
+from reconciler.clusters.kubernetes.workloads.object_states import state_of
+from reconciler.endpoints.rendered import objects_of
+from reconciler.model.cluster_port import Done
+from schemas.documents.endpoint import Gateway
+from schemas.status.workload_status import ObjectState
+from tests.contract.test_workload_contract import terms
+from tests.reconciler.clusters.kubernetes.test_workloads_applied import Bench, new_bench
+from tests.support.crds import GATEWAY_API, KEDA, install_crds
+from tests.support.endpoints import spec_of, version
+from tests.support.kube import Plane, eventually
+
+__all__ = ["new_bench"]
+ROUTES = "/apis/gateway.networking.k8s.io/v1/namespaces/vision-train/httproutes"
+GATEWAY = Gateway(name="public", namespace="gateways", listener="https")
+SPEC = spec_of(
+    versions=[
+        version("v1", cache="weights", secret="hub", gpusPerReplica=2),
+        version("v2", replicas={"min": 1, "max": 3}),
+    ],
+    weights={"v1": 90, "v2": 10},
+    route={"hostnames": ["chat.example.com"]},
+    scaling={"by": "keda", "url": "https://egs.example.com", "authentication": "egs"},
+)
+
+
+def test_an_endpoint_is_applied_with_the_members_rights_and_its_weights_move(
+    new_bench: Bench, new_kube: Plane
+) -> None:
+    """Nothing of it is foreign to the definitions, and applying it again changes nothing."""
+    install_crds(new_kube.api, GATEWAY_API)
+    install_crds(new_kube.api, KEDA)
+    made = objects_of("vision/chat", SPEC, {"v1": 90, "v2": 10}, GATEWAY)
+    for each in made:
+        group = each["apiVersion"]
+        place = (
+            f"/{'apis' if '/' in group else 'api'}/{group}/namespaces/vision-train/{each['kind'].lower()}s"
+        )
+        new_kube.api._json("POST", place, {"fieldValidation": "Strict", "dryRun": "All"}, each)
+
+    def applied() -> bool:
+        return new_bench.run(terms(*made)) == Done()
+
+    eventually(applied, "all objects, once the API server has seen the members' rights")
+    states = {each.id: each.state for each in new_bench.placed().objects}
+    assert not {ObjectState.CHANGED, ObjectState.MISSING, ObjectState.REFUSED} & {*states.values()}
+    moved = objects_of("vision/chat", SPEC, {"v1": 0, "v2": 100}, GATEWAY)
+    assert new_bench.run(terms(*moved)) == Done()
+    (rule,) = new_kube.api.get(f"{ROUTES}/chat")["spec"]["rules"]
+    assert [backend["weight"] for backend in rule["backendRefs"]] == [0, 100]
+
+
+def test_states_of_what_only_endpoints_have() -> None:
+    """As Gateway API, KEDA, KServe and Kubernetes document them: their controllers do not run in tests."""
+
+    def route(*conditions: dict[str, str]) -> tuple[ObjectState, str]:
+        found = state_of("HTTPRoute", {"status": {"parents": [{"conditions": list(conditions)}]}})
+        return found[0], found[1]
+
+    accepted = {"type": "Accepted", "status": "True", "reason": "Accepted"}
+    lost = {"type": "ResolvedRefs", "status": "False", "reason": "BackendNotFound"}
+    assert route(accepted) == (ObjectState.READY, "")
+    assert route(accepted, lost) == (ObjectState.PENDING, "BackendNotFound")
+    assert route() == (ObjectState.PENDING, "")
+    assert state_of("HTTPRoute", {})[0] is ObjectState.PENDING
+    no = {"type": "Ready", "status": "False", "reason": "TriggerError", "message": "no answer"}
+    assert state_of("ScaledObject", {"status": {"conditions": [no]}}) == (
+        ObjectState.PENDING,
+        "TriggerError",
+        "no answer",
+    )
+    yes = {"type": "Ready", "status": "True"}
+    assert state_of("InferenceService", {"status": {"conditions": [yes]}})[0] is ObjectState.RUNNING
+    active = {"type": "ScalingActive", "status": "True"}
+    assert state_of("HorizontalPodAutoscaler", {"status": {"conditions": [active]}})[0] is ObjectState.READY
+    assert ready_of("Deployment", {"status": {"readyReplicas": 2}}) == 2
+    assert (ready_of("Deployment", {}), ready_of("InferenceService", {})) == (0, None)

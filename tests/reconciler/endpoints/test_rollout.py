@@ -1,0 +1,137 @@
+"""How traffic moves to new weights, step by step, and back (J2)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.endpoints.rollout import Sight, advanced, first_rollout, is_watched, towards
+from reconciler.model.observation import Observation
+from schemas.status.endpoint_status import RolloutStatus
+from tests.support.endpoints import spec_of, version
+from tests.support.world import START
+
+MINUTE = timedelta(minutes=1)
+BOTH = [version("v1"), version("v2")]
+READY = frozenset({"v1", "v2"})
+WELL = {"v2": Observation(1000, 0.0, 0.2)}
+BOUNDS = {"errorRate": 0.02, "timeToFirstToken": 1.5}
+SLOWLY = {"step": 40, "interval": "5m", "bounds": BOUNDS}
+
+
+def spec(v2: int, **more: Any) -> Any:
+    return spec_of(versions=BOTH, weights={"v1": 100 - v2, "v2": v2}, **more)
+
+
+def moved(minutes: int, sight: Sight, rollout: dict[str, Any] | None = SLOWLY) -> RolloutStatus:
+    """From v1 to v2, looked at every minute."""
+    known = first_rollout(spec(0), START)
+    wanted = spec(100, rollout=rollout)
+    for minute in range(minutes + 1):
+        known = advanced(wanted, known, sight, START + minute * MINUTE)
+    return known
+
+
+@pytest.mark.parametrize(
+    ("minutes", "v2", "state"),
+    [
+        pytest.param(0, 40, "Moving", id="the first step comes at once"),
+        pytest.param(4, 40, "Moving", id="and is observed"),
+        pytest.param(5, 80, "Moving", id="then comes the next"),
+        pytest.param(10, 100, "Moving", id="the last one is smaller, and is observed too"),
+        pytest.param(15, 100, "Steady", id="then it is over"),
+    ],
+)
+def test_traffic_moves_in_steps(minutes: int, v2: int, state: str) -> None:
+    found = moved(minutes, Sight(READY, WELL))
+    assert (found.weights["v2"], found.state, found.before) == (v2, state, {"v1": 100, "v2": 0})
+
+
+@pytest.mark.parametrize(
+    ("seen", "why"),
+    [
+        pytest.param(Observation(1000, 0.03, 0.2), "failed 3.0% of its requests", id="too many errors"),
+        pytest.param(Observation(1000, 0.0, 1.6), "took 1.60 s to the first token", id="too slow"),
+    ],
+)
+def test_a_broken_bound_brings_the_old_weights_back(seen: Observation, why: str) -> None:
+    known = advanced(
+        spec(100, rollout=SLOWLY), moved(6, Sight(READY, WELL)), Sight(READY, {"v2": seen}), START
+    )
+    assert (known.state, known.weights) == ("Returned", {"v1": 100, "v2": 0})
+    assert why in str(known.message)
+    later = advanced(spec(100, rollout=SLOWLY), known, Sight(READY, WELL), START + timedelta(days=1))
+    assert later == known, "it stays so until the document's weights change"
+    assert advanced(spec(0, rollout=SLOWLY), known, Sight(READY, WELL), START).state == "Steady"
+
+
+def test_too_few_requests_prove_nothing_and_hold_the_step() -> None:
+    found = moved(30, Sight(READY, {"v2": Observation(3, 1.0, 9.0)}))
+    assert (found.state, found.weights["v2"]) == ("Moving", 40)
+    assert "until v2 has answered 20 requests" in str(found.message)
+
+
+@pytest.mark.parametrize(
+    ("sight", "why"),
+    [
+        (Sight(READY, None), "Prometheus cannot be asked"),
+        (Sight(READY, {"v2": Observation(100, None, 0.1)}), "how many requests of v2 fail"),
+        (Sight(READY, {"v2": Observation(100, 0.0, None)}), "the time to the first token of v2"),
+    ],
+)
+def test_what_cannot_be_judged_is_not_promoted(sight: Sight, why: str) -> None:
+    found = moved(30, sight)
+    assert (found.weights["v2"], found.state) == (40, "Moving")
+    assert why in str(found.message)
+
+
+def test_no_version_gains_traffic_without_a_ready_replica() -> None:
+    found = moved(30, Sight(frozenset({"v1"}), WELL))
+    assert (found.weights["v2"], found.message) == (0, "it waits until v2 has a ready replica")
+    assert moved(30, Sight(frozenset({"v1"})), None).weights["v2"] == 0
+    assert moved(0, Sight(READY), None) == RolloutStatus(
+        state="Steady",
+        weights={"v1": 0, "v2": 100},
+        target={"v1": 0, "v2": 100},
+        before={"v1": 100, "v2": 0},
+        at=START,
+        steps=1,
+    )
+
+
+def test_a_version_that_is_gone_hands_over_at_once() -> None:
+    known = first_rollout(spec(0), START)
+    alone = spec_of(versions=[version("v2")], weights={"v2": 100}, rollout=SLOWLY)
+    assert advanced(alone, known, Sight(READY, WELL), START).weights == {"v2": 100}
+
+
+def test_a_new_target_on_the_way_keeps_what_it_returns_to() -> None:
+    half = moved(6, Sight(READY, WELL))
+    turned = advanced(spec(50, rollout=SLOWLY), half, Sight(READY, WELL), START)
+    assert (turned.before, turned.weights["v2"]) == ({"v1": 100, "v2": 0}, 50)
+
+
+def test_metrics_are_asked_for_only_while_weights_move() -> None:
+    steady = first_rollout(spec(0), START)
+    assert not is_watched(spec(0, rollout=SLOWLY), steady)
+    assert is_watched(spec(100, rollout=SLOWLY), steady)
+    assert not is_watched(spec(100), steady)
+
+
+@settings(max_examples=50)
+@given(st.data(), st.integers(1, 100))
+def test_steps_lose_nothing_and_arrive(data: st.DataObject, step: int) -> None:
+    def shares() -> dict[str, int]:
+        cuts = sorted(data.draw(st.lists(st.integers(0, 100), min_size=2, max_size=2)))
+        return {"v1": cuts[0], "v2": cuts[1] - cuts[0], "v3": 100 - cuts[1]}
+
+    weights, target = shares(), shares()
+    for _ in range(100):
+        before, weights = weights, towards(weights, target, step)
+        assert sum(weights.values()) == 100
+        assert sum(abs(weights[name] - before[name]) for name in weights) <= 2 * step
+    assert weights == target

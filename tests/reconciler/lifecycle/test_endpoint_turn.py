@@ -1,0 +1,120 @@
+"""What becomes of an endpoint, with its request and in its clusters (J2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from schemas.status.endpoint_status import EndpointPhase, EndpointStatus
+from tests.support.endpoints import document, version
+from tests.support.world import World, at, cluster, gpr, gpr_path, slice_
+
+PATH = "slices/a/endpoints/chat.yaml"
+GATEWAY = {"name": "public", "namespace": "gateways"}
+BOTH: dict[str, Any] = {"versions": [version("v1"), version("v2")], "weights": {"v1": 90, "v2": 10}}
+
+
+@pytest.fixture
+def world() -> World:
+    """East needs no time before a start, and gives a minute's notice."""
+    return World({"clusters/east.yaml": cluster(prepare="0d0h0m", notice="0d0h1m", gateway=GATEWAY)})
+
+
+def state(world: World) -> EndpointStatus:
+    """Its committed status, as a stranger reads it."""
+    return world.facts().endpoints["a/chat"]
+
+
+def pods(world: World, name: str = "east") -> list[str]:
+    view = world.drivers[name].observe(world.now)
+    return sorted(w.name for w in view.workloads if w.phase == "Running")
+
+
+def routed(world: World) -> dict[str, int]:
+    """Weights by version, as the status tells."""
+    return {each.name: each.weight for each in state(world).versions}
+
+
+def test_it_waits_serves_drains_before_the_strict_end_and_is_removed(world: World) -> None:
+    world.commit({PATH: document(**BOTH, drain="2m", route={})})
+    world.run(at(1))
+    assert (state(world).phase, state(world).reason) == (EndpointPhase.PENDING, "RequestMissing")
+    world.commit({gpr_path("a/x"): gpr("a", "x")})
+    world.run(at(4))
+    assert (state(world).phase, routed(world)) == (EndpointPhase.SERVING, {"v1": 90, "v2": 10})
+    assert [each.ready for each in state(world).versions] == [1, 1]
+    assert pods(world) == ["chat-v1-0", "chat-v2-0"]
+    end = world.status("a/x").end_time
+    assert end is not None
+    world.run(end - (at(2) - at(0)))  # the notice is at one minute, the drain begins two before that
+    assert (state(world).phase, routed(world)) == (EndpointPhase.DRAINING, {"v1": 0, "v2": 0})
+    assert pods(world) == ["chat-v1-0", "chat-v2-0"], "running answers are finished"
+    world.run(at(90))
+    assert (state(world).phase, pods(world)) == (EndpointPhase.REMOVED, [])
+    told = [line for line in world.told() if line.startswith("Endpoint")]
+    assert told == ["EndpointServing", "EndpointDraining", "EndpointRemoved"]
+
+
+def test_new_weights_wait_for_a_ready_replica(world: World) -> None:
+    """Without a roll-out they come about at once, but never on a version that cannot answer."""
+    world.commit({PATH: document(), gpr_path("a/x"): gpr("a", "x", gpusPerNode=8)})
+    world.run(at(3))
+    world.commit({PATH: document(versions=[version("v1"), version("v2")], weights={"v2": 100})})
+    world.run(at(4))
+    assert routed(world) == {"v1": 0, "v2": 100}
+    assert state(world).rollout.before == {"v1": 100}
+    assert "EndpointWeightsMoved" in world.told()
+
+
+def test_it_follows_its_request_to_another_cluster(world: World) -> None:
+    world.commit(
+        {
+            "clusters/west.yaml": cluster("west", prepare="0d0h0m"),
+            "slices/a/slice.yaml": slice_("a", ("east", "west")),
+            PATH: document(),
+            gpr_path("a/x"): gpr("a", "x", clusters=["east"], stopped=False),
+        }
+    )
+    world.run(at(10))
+    assert (pods(world), pods(world, "west")) == (["chat-v1-0"], [])
+    world.commit({gpr_path("a/x"): gpr("a", "x", clusters=["east"], stopped=True)})
+    world.run(at(20))
+    assert state(world).phase is EndpointPhase.PENDING
+    world.commit({gpr_path("a/x"): gpr("a", "x", clusters=["west"], stopped=False)})
+    world.run(at(30))
+    assert (pods(world), pods(world, "west")) == ([], ["chat-v1-0"])
+    assert (state(world).phase, state(world).run.cluster) == (EndpointPhase.SERVING, "west")
+
+
+def test_a_deleted_document_removes_its_objects_and_its_status(world: World) -> None:
+    world.commit({PATH: document(), gpr_path("a/x"): gpr("a", "x")})
+    world.run(at(5))
+    world.commit({PATH: None})
+    world.run(at(10))
+    assert pods(world) == []
+    assert world.text(PATH) is None
+
+
+def test_a_workload_of_the_same_name_is_another_thing(world: World) -> None:
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "chat"},
+        "spec": {"template": {"spec": {"containers": [{"name": "main", "image": "i"}]}}},
+    }
+    workload = document().replace("kind: Endpoint", "kind: Workload").partition("  versions:")[0]
+    workload += f"  manifests: [{job}]\n".replace("'", '"')
+    files = {PATH: document(), "slices/a/workloads/chat.yaml": workload, gpr_path("a/x"): gpr("a", "x")}
+    world.commit(files)
+    world.run(at(5))
+    assert pods(world) == ["chat-0", "chat-v1-0"]
+
+
+def test_another_process_knows_what_serves(world: World) -> None:
+    world.commit({PATH: document(), gpr_path("a/x"): gpr("a", "x")})
+    world.run(at(5))
+    before = state(world)
+    world.controller = world.start()
+    world.run(at(6))
+    assert state(world) == before

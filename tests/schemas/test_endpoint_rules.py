@@ -1,0 +1,112 @@
+"""An endpoint's document: versions and weights, GPUs of its request, and what its clusters need (J2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from schemas.rules.check import check_files
+from schemas.rules.endpoint_rules import packs
+from tests.support.endpoints import document, version
+from tests.support.world import cluster, gpr, project, slice_
+
+PATH = "slices/a/endpoints/chat.yaml"
+GATEWAY = {"name": "public", "namespace": "gateways"}
+PROMETHEUS = {"prometheus": {"url": "https://prometheus.example.com"}}
+
+
+def found(
+    name: str = "chat", nodes: int = 1, of_cluster: dict[str, Any] | None = None, **spec: Any
+) -> list[str]:
+    """Rules that the endpoint breaks."""
+    path = f"slices/a/endpoints/{name}.yaml"
+    files = {
+        "project.yaml": project(),
+        "clusters/east.yaml": cluster(**(of_cluster or {})),
+        "slices/a/slice.yaml": slice_("a"),
+        "slices/a/gprs/x.yaml": gpr("a", "x", nodes=nodes, gpusPerNode=8),
+        path: document(name, **spec),
+    }
+    result = check_files((path, 0o100644, text.encode()) for path, text in files.items())
+    return [problem.rule for problem in result.problems if problem.file == path]
+
+
+def test_an_endpoint_of_a_request_is_fine() -> None:
+    assert found() == []
+    route = {"hostnames": ["chat.example.com"]}
+    rollout = {"bounds": {"errorRate": 0.02}}
+    assert found(of_cluster={"gateway": GATEWAY, "metrics": PROMETHEUS}, route=route, rollout=rollout) == []
+
+
+SCALING = {"by": "keda", "url": "https://egs.example.com"}
+TWO_TO_NINE = {"replicas": {"min": 2, "max": 9}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "rule"),
+    [
+        pytest.param({"weights": {"v1": 90}}, "WeightsNotWhole", id="weights are 100 together"),
+        pytest.param({"weights": {"v1": 50, "v2": 50}}, "UnknownVersion", id="weights are of versions"),
+        pytest.param({"versions": [version("v1"), version("v1")]}, "DuplicateVersion", id="versions differ"),
+        pytest.param(
+            {"versions": [version(replicas={"min": 3, "max": 2})]},
+            "ReplicasReversed",
+            id="min is not above max",
+        ),
+        pytest.param(
+            {"versions": [version(replicas={"min": 1, "max": 2})]}, "ScalingMissing", id="something scales it"
+        ),
+        pytest.param({"scaling": {"by": "keda"}}, "ScalingMissing", id="KEDA must know whom to ask"),
+        pytest.param(
+            {"versions": [version(**TWO_TO_NINE)], "scaling": SCALING},
+            "TooManyGpusServed",
+            id="no more GPUs at most than the request has",
+        ),
+        pytest.param(
+            {"versions": [version(gpusPerReplica=9)]}, "TooManyGpusServed", id="a replica fits into one node"
+        ),
+        pytest.param(
+            {"versions": [version(gpusPerReplica=3, replicas={"min": 3, "max": 3})]},
+            "TooManyGpusServed",
+            id="replicas do not cross nodes",
+        ),
+        pytest.param(
+            {"versions": [version(gpusPerReplica=8)], "maxSurge": 1},
+            "NoSpareGpu",
+            id="surge needs spare GPUs",
+        ),
+        pytest.param(
+            {"namespace": "elsewhere"}, "NamespaceNotInSlice", id="in one of the slice's namespaces"
+        ),
+        pytest.param({"gpr": "later"}, "RequestMissing", id="the request may come later"),
+        pytest.param({"route": {}}, "GatewayMissing", id="a route needs a Gateway"),
+        pytest.param(
+            {"rollout": {"bounds": {"errorRate": 0.1}}}, "MetricsMissing", id="a bound needs metrics"
+        ),
+        pytest.param({"rollout": {"bounds": {}}}, "BadValue", id="bounds bind something"),
+        pytest.param({"versions": [version(replicas={"min": 0})]}, "BadValue", id="no scale to zero"),
+        pytest.param({"backend": "tgi"}, "BadValue", id="only backends that are rendered"),
+    ],
+)
+def test_what_an_endpoint_may_not_be(spec: dict[str, Any], rule: str) -> None:
+    assert set(found(**spec)) == {rule}
+
+
+def test_its_name_leaves_room_for_the_versions() -> None:
+    assert found("c" * 40) == []
+    assert found("c" * 41) == ["EndpointNameTooLong"]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "nodes", "fit"),
+    [
+        ([4, 2, 1, 1], 1, True),
+        ([5, 5], 2, True),
+        ([5, 5], 1, False),
+        ([3, 3, 3], 1, False),
+        ([3, 3, 2, 8], 2, True),
+    ],
+)
+def test_replicas_are_packed_onto_nodes_of_8_gpus(sizes: list[int], nodes: int, fit: bool) -> None:
+    assert packs(sizes, nodes, 8) is fit
