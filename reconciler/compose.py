@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from threading import Event
 from uuid import uuid4
@@ -19,6 +19,7 @@ from reconciler.forges.forge_port import Forge
 from reconciler.loop import Reconciler
 from reconciler.model.clock_reading import Heard
 from reconciler.model.cluster_port import ClusterDriver
+from reconciler.model.observation import Asked, Observed, Watch
 from reconciler.ports import Ports
 from reconciler.pulls.watcher import Watcher
 from reconciler.settings import Settings
@@ -133,12 +134,27 @@ def controller(
             records=records,
             mailroom=None if settings.routes is None else Mailroom(Secrets(settings.routes), Courier()),
             clock=clock,
+            watch=_watch(settings),
             clocks=lambda: dict(clocks),
         ),
         settings,
         writer,
         adopt=adopt,
     )
+
+
+def _watch(settings: Settings) -> Watch:
+    """Imported at the first look: HTTP is slow to import, and few controllers have endpoints on their way."""
+    opened: list[Watch] = []
+
+    def look(asked: Sequence[Asked], now: datetime) -> Observed:
+        if not opened and asked:
+            from reconciler.telemetry.served_models import ModelWatch
+
+            opened.append(ModelWatch(settings.metrics_files))
+        return opened[0](asked, now) if opened else {}
+
+    return look
 
 
 def _forge(

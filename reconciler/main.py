@@ -37,6 +37,7 @@ from reconciler.processes.process_options import (
     HookSecrets,
     Kubeconfigs,
     Listen,
+    MetricsFiles,
     Namespace,
     Poll,
     Project,
@@ -90,12 +91,14 @@ class Given:
     budget: int | None = None
     routes: Path | None = None
     history_days: int = HISTORY_DAYS
+    metrics_files: Path | None = None
 
     def of(self, repo: str, name: str = DEFAULT_PROJECT) -> Settings:
         """Settings for that repository; `name` is the default project."""
         for option, folder, what in (
             ("--kubeconfigs", self.kubeconfigs, "cluster that is reached with one"),
             ("--routes", self.routes, "secret named in routes"),
+            ("--metrics-files", self.metrics_files, "secret that spec.metrics of clusters names"),
         ):
             if folder is not None and not folder.is_dir():
                 to_do = f"create it, with a file for each {what}"
@@ -115,12 +118,13 @@ class Given:
             forge=forge_of(self.forge, repo, trust.level),
             routes=self.routes,
             history=timedelta(days=self.history_days),
+            metrics_files=self.metrics_files,
         )
 
 
 def _one(fleet: Fleet, trust: TrustOptions, forge: ForgeOptions) -> Settings:
     given = Given(fleet.state, trust, forge, fleet.project, fleet.kubeconfigs, fleet.namespace)
-    return replace(given, routes=fleet.routes).of(fleet.repo)
+    return replace(given, routes=fleet.routes, metrics_files=fleet.metrics_files).of(fleet.repo)
 
 
 def settle(reconciler: Reconciler, clock: Clock) -> tuple[Cycle, int]:
@@ -164,11 +168,12 @@ def run(  # noqa: PLR0913 - one per option
     namespace: Namespace = SYSTEM_NAMESPACE,
     routes: Routes = None,
     history_days: HistoryDays = HISTORY_DAYS,
+    metrics_files: MetricsFiles = None,
 ) -> None:
     """Plan and act until SIGTERM or Ctrl-C, for one repository or several."""
     election = candidate(elect, elect_kubeconfig)
     given = Given(state, trust, forge, project, kubeconfigs, namespace, poll, pushes_per_minute, routes)
-    given = replace(given, history_days=history_days)
+    given = replace(given, history_days=history_days, metrics_files=metrics_files)
     clock = SystemClock()
     metrics = Metrics(clock)
     tending = Tending(_each(repo, given), clock, metrics, None if election is None else election.leads)

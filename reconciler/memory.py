@@ -58,7 +58,7 @@ def new_memory(ports: Ports, settings: Settings, writer: str, *, adopt: bool) ->
         reports=reports,
         leadership=leadership,
         committer=Committer(leadership, main, settings),
-        fleet=Fleet(ports.drivers, reports, hands, failures, leadership.pending),
+        fleet=Fleet(ports.drivers, reports, hands, failures, leadership.pending, ports.watch),
         hands=hands,
         mailroom=ports.mailroom or Mailroom(),
         time=Timekeeper(settings, ports.clock, ports.clocks),

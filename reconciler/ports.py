@@ -9,6 +9,7 @@ from datetime import datetime
 from reconciler.approvals.who_approved import DecisionReader
 from reconciler.clock import Timepiece
 from reconciler.model.cluster_port import ClusterDriver
+from reconciler.model.observation import Watch
 from reconciler.store.document_cache import DocumentCache
 from reconciler.store.store_port import Store
 from reconciler.telling.mailroom import Mailroom
@@ -45,5 +46,7 @@ class Ports:
     """False postpones deciding: the repository answers again, but its appliers have not reported yet."""
     clock: Timepiece | None = None
     """Read again after each slow step; None: time stands still in a cycle, as in a simulation."""
+    watch: Watch = lambda _asked, _now: {}
+    """Observes endpoints whose weights change; by default nobody looks."""
     clocks: Others = dict
     """Clocks besides those of clusters."""

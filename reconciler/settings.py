@@ -117,6 +117,9 @@ class Settings:
     routes: Path | None = None
     """Folder with the addresses that notification routes name by secret; None: no messages are sent."""
 
+    metrics_files: Path | None = None
+    """Folder with credentials that `spec.metrics` of clusters names; None: none are needed."""
+
 
 DEFAULTS = Settings(repo="", state=Path())
 """For readers of what another process decides by its own settings."""

@@ -11,12 +11,14 @@ from reconciler.acting.cluster_refusals import Refusals
 from reconciler.acting.drift import Drift, Looked
 from reconciler.acting.due_actions import Hands
 from reconciler.documents.slice_terms import terms_in
+from reconciler.endpoints.watched import watched
 from reconciler.health.agent_reports import Reports
 from reconciler.health.remedies import going_on
 from reconciler.lifecycle.provisioning import handed_over
 from reconciler.model.cluster_port import Busy, CheckResult, ClusterView, Stamp
 from reconciler.model.events import Event, EventReason
 from reconciler.model.facts import Facts, LeaseKey, Outcomes, Seen, Wanted
+from reconciler.model.observation import Watch
 from reconciler.model.request_files import unrecorded
 from reconciler.model.selected_nodes import found_in, with_found
 from reconciler.model.statuses import holders
@@ -35,8 +37,9 @@ class Fleet:
         hands: Hands,
         failures: ClusterFailures,
         pending: PendingEvents,
+        watch: Watch,
     ) -> None:
-        self.drivers, self.failures = drivers, failures
+        self.drivers, self.failures, self._watch = drivers, failures, watch
         self._reports, self._hands, self._pending = reports, hands, pending
         self._checks: dict[CheckKey, Busy | tuple[CheckResult, ...]] = {}
         self._views: Mapping[str, ClusterView] = {}
@@ -66,7 +69,8 @@ class Fleet:
         self._looked = self._compare(wanted, views, facts, now)
         resting = self._drift.resting(self._looked, now)
         outcomes = Outcomes(self._checks, self._handed_over, resting, self._hands.taken_back)
-        return Seen(views, reports, outcomes, self._filed, self._looked.differences, self.failures.silences())
+        silences, observed = self.failures.silences(), self._watch(watched(wanted, facts), now)
+        return Seen(views, reports, outcomes, self._filed, self._looked.differences, silences, observed)
 
     def _compare(
         self, wanted: Wanted, views: Mapping[str, ClusterView], facts: Facts, now: datetime

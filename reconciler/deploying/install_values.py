@@ -129,6 +129,9 @@ class Controller(Pods):
     routes: Secret = Field(
         "", description="Secret whose keys are the addresses of notifications; empty: none are sent."
     )
+    metrics_files: Secret = Field(
+        "", description="Secret with the files that spec.metrics of clusters names; empty: none."
+    )
     poll: Seconds = Field(30, description="Seconds between two polls of the repository.")
     signing_key: SigningKey = ""
 

@@ -82,6 +82,9 @@ def _controller(values: Values, place: Place) -> Iterator[Json]:
     if given.routes:
         mounts["routes"] = given.routes
         args += ["--routes", f"{SECRETS}/routes"]
+    if given.metrics_files:
+        mounts["metrics"] = given.metrics_files
+        args += ["--metrics-files", f"{SECRETS}/metrics"]
     run = Program("egs-reconciler", ("run", *args), mounts, ports=(_port("http", HTTP),), probes=_PROBES)
     run = keyed(run, values, given.signing_key)
     yield deployment(place, part, given.replicas, with_forge(run, values), values, given)

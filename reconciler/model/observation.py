@@ -1,8 +1,12 @@
-"""How a version of an endpoint did, as seen from outside."""
+"""How a version of an endpoint does, as its cluster's Prometheus shows it, and the question for it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from schemas.documents.metrics import Prometheus
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,3 +16,21 @@ class Observation:
     requests: float
     error_rate: float | None = None  # share that failed; None: unknown
     first_token_s: float | None = None  # for 95 of 100 requests; None: unknown
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which pods of an endpoint are observed, where, and over how long."""
+
+    endpoint: str  # slice/name
+    cluster: str
+    source: Prometheus
+    namespace: str
+    pods: tuple[tuple[str, str], ...]  # version, and what the names of its pods begin with
+    window: timedelta
+
+
+Observed = Mapping[str, Mapping[str, Observation]]
+"""By endpoint and version; an endpoint whose source does not answer is absent."""
+Watch = Callable[[Sequence[Asked], datetime], Observed]
+"""Observes endpoints now. Never raises."""

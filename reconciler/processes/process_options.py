@@ -99,6 +99,14 @@ Routes = Annotated[
     Path | None,
     option("--routes", "EGS_ROUTES", "Folder with the addresses of notifications; without it none are sent."),
 ]
+MetricsFiles = Annotated[
+    Path | None,
+    option(
+        "--metrics-files",
+        "EGS_METRICS_FILES",
+        "Folder with credentials that spec.metrics of clusters names, to observe roll-outs of endpoints.",
+    ),
+]
 BelieveClock = Annotated[
     bool,
     typer.Option(
@@ -119,6 +127,7 @@ class Fleet:
     kubeconfigs: Kubeconfigs = None
     namespace: Namespace = SYSTEM_NAMESPACE
     routes: Routes = None
+    metrics_files: MetricsFiles = None
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:

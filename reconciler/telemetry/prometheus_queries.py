@@ -90,11 +90,12 @@ def _newest_name(metric: Metric, function: str, selector: str, reach: str) -> st
 
 def _selector(matchers: Mapping[str, str], nodes: Collection[str]) -> str:
     hosts = "|".join(re.escape(node) for node in sorted(nodes))
-    pairs = [f"{label}={_quoted(value)}" for label, value in sorted(matchers.items())]
-    return "{" + ", ".join((*pairs, f"Hostname=~{_quoted(hosts)}")) + "}"
+    pairs = [f"{label}={quoted(value)}" for label, value in sorted(matchers.items())]
+    return "{" + ", ".join((*pairs, f"Hostname=~{quoted(hosts)}")) + "}"
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """The text as PromQL writes it."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 

@@ -77,6 +77,10 @@ class PrometheusTelemetry:
         except (Fault, UserError) as error:
             return Ranges(silences=(self._silence(error),))
 
+    def vector(self, query: str, now: datetime) -> list[dict[str, Any]]:
+        """The rows of another question's answer. Raises `Fault` or `UserError`."""
+        return self._asked("query", query, {"time": _text(now)}, "vector")
+
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._http.close()
@@ -125,11 +129,11 @@ class PrometheusTelemetry:
 
     def _file(self, name: str) -> str:
         if self._files is None:
-            raise self._missing(name, "needs a folder; start the portal with --metrics-files DIR")
+            raise self._missing(name, "needs a folder; start this process with --metrics-files DIR")
         try:
             return (self._files / name).read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
-            raise self._missing(name, "is not in the portal's folder for metrics; add it") from error
+            raise self._missing(name, "is not in the folder for metrics; add it") from error
 
     def _missing(self, name: str, what: str) -> UserError:
         return UserError(f"clusters/{self._cluster}.yaml: the file {name!r} {what}", "MetricsAuthMissing")

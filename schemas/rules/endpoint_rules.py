@@ -90,7 +90,8 @@ def _request(spec: EndpointSpec, view: View) -> RequestSpec | None:
 
 
 def _of_gpus(file: str, spec: EndpointSpec, request: RequestSpec) -> Iterator[Finding]:
-    has = f"request {spec.gpr} has {request.nodes} nodes with at least {request.gpus_per_node} GPUs each"
+    nodes = "one node" if request.nodes == 1 else f"{request.nodes} nodes"
+    has = f"request {spec.gpr} has {nodes} of at least {request.gpus_per_node} GPUs"
     for i, version in enumerate(spec.versions):
         if version.gpus_per_replica > request.gpus_per_node:
             message = (

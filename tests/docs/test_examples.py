@@ -41,7 +41,9 @@ def manifests() -> Iterator[object]:
 
 
 def examples() -> Iterator[object]:
-    for file in sorted(f for name in ("endpoints", "queues") for f in (ROOT / "examples" / name).glob("*.yaml")):
+    for file in sorted(
+        f for name in ("endpoints", "queues") for f in (ROOT / "examples" / name).glob("*.yaml")
+    ):
         text = file.read_text(encoding="utf-8")
         if "apiVersion: egs.dev/" in text:
             yield pytest.param(text, id=str(file.relative_to(ROOT)))

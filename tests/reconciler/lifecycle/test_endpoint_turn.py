@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 import pytest
 
+from reconciler.model.observation import Asked, Observation, Observed
 from schemas.status.endpoint_status import EndpointPhase, EndpointStatus
 from tests.support.endpoints import document, version
 from tests.support.world import World, at, cluster, gpr, gpr_path, slice_
@@ -118,3 +121,32 @@ def test_another_process_knows_what_serves(world: World) -> None:
     world.controller = world.start()
     world.run(at(6))
     assert state(world) == before
+
+
+def test_a_version_that_breaks_its_bound_loses_its_traffic_again(world: World) -> None:
+    """Main keeps what people wrote: the effective weights stand in the status and in the route."""
+    seen: dict[str, Observation] = {}
+
+    def watch(asked: Sequence[Asked], _: datetime) -> Observed:
+        return {each.endpoint: dict(seen) for each in asked}
+
+    prometheus = {"prometheus": {"url": "https://prometheus.example.com"}}
+    east = cluster(prepare="0d0h0m", gateway=GATEWAY, metrics=prometheus)
+    world.controller = world.start(watch=watch)
+    slowly = {"rollout": {"step": 20, "interval": "5m", "bounds": {"errorRate": 0.02}}, "route": {}}
+    both = {**slowly, "versions": BOTH["versions"]}
+    first = document(**both, weights={"v1": 100})
+    world.commit({"clusters/east.yaml": east, PATH: first, gpr_path("a/x"): gpr("a", "x", gpusPerNode=8)})
+    world.run(at(5))
+    world.commit({PATH: document(**both, weights={"v2": 100})})
+    seen["v2"] = Observation(1000, 0.001)
+    world.run(at(12))
+    assert routed(world) == {"v1": 60, "v2": 40}
+    assert (state(world).phase, state(world).reason) == (EndpointPhase.SERVING, "RolloutMoving")
+    seen["v2"] = Observation(1000, 0.1)
+    world.run(at(14))
+    assert routed(world) == {"v1": 100, "v2": 0}
+    assert (state(world).reason, world.told().count("EndpointWeightsReturned")) == ("RolloutReturned", 1)
+    seen["v2"] = Observation(1000, 0.0)
+    world.run(at(40))
+    assert routed(world) == {"v1": 100, "v2": 0}

@@ -1,0 +1,131 @@
+"""How served models do, from a cluster's Prometheus: errors, time to the first token, and requests at hand.
+
+The metrics are those of vLLM's server. A source that does not answer stops nothing: nothing is known then.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from math import isfinite
+from pathlib import Path
+from typing import Any, Protocol
+
+from reconciler.model.observation import Asked, Observation, Observed
+from reconciler.telemetry.prometheus_queries import quoted
+from reconciler.telemetry.prometheus_telemetry import PrometheusTelemetry
+from reconciler.telemetry.telemetry_port import SHARED
+from schemas.errors import Fault, UserError
+
+log = logging.getLogger(__name__)
+
+QUANTILE = 0.95
+
+
+class Vectors(Protocol):
+    """Answers one question with the rows of a vector. Raises `Fault` or `UserError`."""
+
+    def vector(self, query: str, now: datetime, /) -> list[dict[str, Any]]: ...
+
+
+def observation(
+    source: Vectors, matchers: Mapping[str, str], asked: Asked, pods: str, now: datetime
+) -> Observation:
+    """How the pods whose names begin so did in the window before `now`. Three questions."""
+    window, of_pods = f"[{_s(asked.window)}]", _selector(matchers, asked.namespace, pods)
+    calls = f'http_requests_total{{{of_pods}, handler=~"/v1/.*"'
+    requests = _one(source.vector(f"sum(increase({calls}}}{window}))", now))
+    if not requests:
+        return Observation(0.0)
+    failed = _one(source.vector(f'sum(increase({calls}, status=~"5.*"}}{window}))', now)) or 0.0
+    buckets = f"vllm:time_to_first_token_seconds_bucket{{{of_pods}}}{window}"
+    slow = _one(source.vector(f"histogram_quantile({QUANTILE}, sum by (le) (rate({buckets})))", now))
+    return Observation(requests, min(1.0, failed / requests), slow)
+
+
+def load(
+    source: Vectors, matchers: Mapping[str, str], namespace: str, pods: str, now: datetime
+) -> float | None:
+    """Requests that run and wait in these pods now; None: no pod tells."""
+    of_pods = _selector(matchers, namespace, pods)
+    metrics = '__name__=~"vllm:num_requests_(running|waiting)"'
+    return _one(source.vector(f"sum({{{metrics}, {of_pods}}})", now))
+
+
+@dataclass(slots=True)
+class ModelWatch:
+    """`Watch` of one controller. `files`: credentials of Prometheus; None: there are none."""
+
+    files: Path | None = None
+    _open: dict[str, tuple[object, PrometheusTelemetry]] = field(default_factory=dict)
+    _known: dict[str, tuple[Asked, datetime, dict[str, Observation]]] = field(default_factory=dict)
+    _told: dict[str, str] = field(default_factory=dict)
+
+    def __call__(self, asked: Sequence[Asked], now: datetime) -> Observed:
+        """An answer serves for a few seconds; of a cluster that fails nothing more is asked in this look."""
+        found: dict[str, dict[str, Observation]] = {}
+        failed: set[str] = set()
+        self._known = {each.endpoint: self._known[each.endpoint] for each in self._still(asked, now)}
+        for each in asked:
+            if each.endpoint in self._known:
+                found[each.endpoint] = self._known[each.endpoint][2]
+            elif each.cluster not in failed:
+                try:
+                    found[each.endpoint] = self._observed(each, now)
+                except (Fault, UserError) as error:
+                    failed.add(each.cluster)
+                    self._tell(each.cluster, str(error))
+        return found
+
+    def _still(self, asked: Iterable[Asked], now: datetime) -> list[Asked]:
+        kept = []
+        for each in asked:
+            known = self._known.get(each.endpoint)
+            if known is not None and known[0] == each and known[1] <= now < known[1] + SHARED:
+                kept.append(each)
+        return kept
+
+    def _observed(self, each: Asked, now: datetime) -> dict[str, Observation]:
+        source, matchers = self._source(each), each.source.matchers
+        found = {name: observation(source, matchers, each, pods, now) for name, pods in each.pods}
+        self._known[each.endpoint] = (each, now, found)
+        self._told.pop(each.cluster, None)
+        return found
+
+    def _source(self, each: Asked) -> PrometheusTelemetry:
+        known = self._open.get(each.cluster)
+        if known is not None and known[0] == each.source:
+            return known[1]
+        if known is not None:
+            known[1].close()
+        made = PrometheusTelemetry(each.cluster, each.source, self.files)
+        self._open[each.cluster] = (each.source, made)
+        return made
+
+    def _tell(self, cluster: str, message: str) -> None:
+        if self._told.get(cluster) != message:
+            log.warning("endpoints not observed cluster=%s message=%s", cluster, message)
+        self._told[cluster] = message
+
+
+def _selector(matchers: Mapping[str, str], namespace: str, pods: str) -> str:
+    """The pods that a Deployment of this name makes, and those of no other."""
+    pairs = [f"{label}={quoted(value)}" for label, value in sorted(matchers.items())]
+    name = quoted(f"{re.escape(pods)}-[a-z0-9]+-[a-z0-9]+")
+    return ", ".join((*pairs, f"namespace={quoted(namespace)}", f"pod=~{name}"))
+
+
+def _one(rows: list[dict[str, Any]]) -> float | None:
+    """The value of a vector with one row; None: it has none, or it is no number."""
+    try:
+        value = float(rows[0]["value"][1])
+    except (LookupError, TypeError, ValueError):
+        return None
+    return value if isfinite(value) else None
+
+
+def _s(duration: timedelta) -> str:
+    return f"{int(duration.total_seconds())}s"

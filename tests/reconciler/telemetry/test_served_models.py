@@ -1,0 +1,75 @@
+"""How served models do, asked of a Prometheus (J2)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from reconciler.model.observation import Asked, Observation
+from reconciler.telemetry.served_models import ModelWatch, load, observation
+from schemas.documents.metrics import Prometheus
+from tests.support.world import START
+
+SOURCE = Prometheus(url="http://127.0.0.1:1", matchers={"cluster": "east"})
+ASKED = Asked("a/chat", "east", SOURCE, "team", (("v1", "chat-v1"),), timedelta(minutes=5))
+PODS = 'cluster="east", namespace="team", pod=~"chat\\\\-v1-[a-z0-9]+-[a-z0-9]+"'
+
+
+class Answers:
+    """A Prometheus that answers questions by the first of these words in them, and remembers what it was asked."""
+
+    def __init__(self, **values: float | str) -> None:
+        self.values, self.asked = values, list[str]()
+
+    def vector(self, query: str, _: Any) -> list[dict[str, Any]]:
+        self.asked.append(query)
+        word = next(word for word in ("status", "quantile", "num_requests", "http_requests") if word in query)
+        value = self.values.get(word)
+        return [] if value is None else [{"metric": {}, "value": [0, str(value)]}]
+
+
+@pytest.mark.parametrize(
+    ("source", "want"),
+    [
+        pytest.param(
+            Answers(status=3, http_requests=100, quantile=0.7), Observation(100, 0.03, 0.7), id="all is known"
+        ),
+        pytest.param(
+            Answers(http_requests=100, quantile=0.7), Observation(100, 0, 0.7), id="no error, no series"
+        ),
+        pytest.param(Answers(http_requests=100), Observation(100, 0, None), id="no token yet"),
+        pytest.param(
+            Answers(http_requests=100, quantile="NaN"), Observation(100, 0, None), id="not a number"
+        ),
+        pytest.param(Answers(), Observation(0), id="nobody asked it anything"),
+    ],
+)
+def test_what_is_made_of_the_answers(source: Answers, want: Observation) -> None:
+    assert observation(source, SOURCE.matchers, ASKED, "chat-v1", START) == want
+
+
+def test_the_questions_name_the_pods_of_one_version_in_one_cluster() -> None:
+    source = Answers(http_requests=1)
+    observation(source, SOURCE.matchers, ASKED, "chat-v1", START)
+    assert source.asked == [
+        f'sum(increase(http_requests_total{{{PODS}, handler=~"/v1/.*"}}[300s]))',
+        f'sum(increase(http_requests_total{{{PODS}, handler=~"/v1/.*", status=~"5.*"}}[300s]))',
+        "histogram_quantile(0.95, sum by (le) (rate("
+        f"vllm:time_to_first_token_seconds_bucket{{{PODS}}}[300s])))",
+    ]
+
+
+def test_requests_at_hand() -> None:
+    source = Answers(num_requests=12)
+    assert load(source, SOURCE.matchers, "team", "chat-v1", START) == 12
+    assert source.asked == [f'sum({{__name__=~"vllm:num_requests_(running|waiting)", {PODS}}})']
+    assert load(Answers(), {}, "team", "chat-v1", START) is None
+
+
+def test_a_source_that_does_not_answer_is_unknown_and_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    watch = ModelWatch()
+    assert watch([ASKED], START) == {}
+    assert watch([ASKED], START + timedelta(seconds=1)) == {}
+    assert caplog.text.count("endpoints not observed") == 1
