@@ -32,6 +32,7 @@ from reconciler.timekeeping.timekeeper import Moment, readings_of
 from reconciler.trust.adopted_main import Adoption
 from scheduler.snapshot import Snapshot
 from schemas.reading.collector import collector_paused
+from schemas.reading.units import whole_second
 
 log = logging.getLogger(__name__)
 
@@ -95,7 +96,7 @@ class Reconciler:
             return self._stand_still(moment, wanted, seen, reachable)
         if was_in_doubt:  # main was not read
             return self._again(moment, reachable)
-        now = moment.now
+        now = whole_second(moment.now)  # as the branch will say it: facts here are those that others read
         # 4, 5 what happened; promises and starts
         decision, events = self._decide(wanted, seen, now, reachable)
         held = self._commit(decision, wanted, events, reachable)  # 6 one compare-and-swap

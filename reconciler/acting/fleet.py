@@ -25,6 +25,7 @@ from reconciler.model.statuses import holders
 from reconciler.ports import Drivers
 from reconciler.telling.cluster_notes import ClusterNotes
 from reconciler.telling.news import PendingEvents
+from schemas.reading.units import whole_second
 
 
 class Fleet:
@@ -64,7 +65,8 @@ class Fleet:
         served = self._handed_over | self._hands.handed_over
         self._handed_over = handed_over(list(live), Seen(views, reports, Outcomes({}, served)))
         self._filed = {
-            key: self._filed.get(key, now) for key in sorted(unrecorded(wanted.filed, facts.requests))
+            key: self._filed.get(key, whole_second(now))
+            for key in sorted(unrecorded(wanted.filed, facts.requests))
         }
         self._looked = self._compare(wanted, views, facts, now)
         resting = self._drift.resting(self._looked, now)

@@ -19,6 +19,7 @@ from reconciler.model.pools import home_of
 from reconciler.model.status_edits import first_wait, lease_duration, with_slip, without_promise
 from scheduler.lifecycle import Event as Move
 from scheduler.lifecycle import advance
+from schemas.reading.units import next_second
 from schemas.status.gpr_status import Assignment, Cause, Check, GPRStatus, Phase
 
 
@@ -249,7 +250,7 @@ def _next_start(status: GPRStatus, context: Context) -> datetime:
         for node in status.assignment.nodes
         if isinstance(answer := context.seen.outcomes.checks.get((status.uid, node, "pre")), Busy)
     ]
-    return max([context.now, *pending])
+    return next_second(max([context.now, *pending]))
 
 
 def _why_late(status: GPRStatus, context: Context) -> tuple[Cause, str]:

@@ -71,6 +71,17 @@ def parse_instant(text: object) -> datetime:
         raise ValueError(f"no such time: {text}; a time reads like 2026-11-21T08:00:00Z") from error
 
 
+def whole_second(value: datetime) -> datetime:
+    """The last whole second: what documents say of that time."""
+    return value.replace(microsecond=0)
+
+
+def next_second(value: datetime) -> datetime:
+    """The first whole second that is not before it."""
+    last = whole_second(value)
+    return last if last == value else last + timedelta(seconds=1)
+
+
 def format_instant(value: datetime) -> str:
     """RFC 3339 in UTC, whole seconds, `Z`."""
     return _format_utc(value.astimezone(UTC))

@@ -67,6 +67,16 @@ def splits(seed: int) -> Story:
     )
 
 
+def pushes(seed: int) -> Story:
+    """Hardly a push does what it says."""
+    return drawn(seed, 1.0, busy=2.0, faulty=15.0, only=("push", "remote away", "cut off", "news lost"))
+
+
+def storms(seed: int) -> Story:
+    """A fault every two minutes, of every kind, on top of each other."""
+    return drawn(seed, 1.0, busy=2.0, faulty=8.0)
+
+
 def hours(seed: int) -> Story:
     """A day of few requests and few faults."""
     return drawn(seed, 24.0, busy=0.3, faulty=0.25)
@@ -76,11 +86,13 @@ STORIES: dict[str, Callable[[int], Story]] = {
     "faults": faults,
     "kills": kills,
     "splits": splits,
+    "pushes": pushes,
+    "storms": storms,
     "hours": hours,
 }
 
 
-TURNS = ("faults", "splits", "kills")
+TURNS = ("storms", "pushes", "splits", "kills", "faults")
 """Campaigns whose stories the planted bugs meet in turn."""
 
 

@@ -18,6 +18,7 @@ from reconciler.store.memory_store import MemoryRemote, MemoryStore
 from reconciler.store.store_port import Store
 from schemas.documents.cluster import ClusterSpec
 from schemas.reading.reader import READER_VERSION
+from schemas.status.gpr_status import GPRStatus
 from tests.simulation.clusters import Door
 from tests.simulation.network import Link
 from tests.simulation.process import Process
@@ -42,6 +43,8 @@ class Controller(Process):
         self._doors: dict[str, Door] = {}
         self._pulled: dict[str, tuple[ClusterSpec, ClusterDriver]] = {}
         self.leads = False
+        self.last: Mapping[str, GPRStatus] | None = None
+        """The requests as it last committed or read them."""
 
     def begin(self, *, keeps: bool) -> None:
         """See `Process.begin`."""
@@ -85,7 +88,7 @@ class Controller(Process):
         """See `Process.step`."""
         assert self._reconciler is not None
         cycle = self._reconciler.cycle(self.clock.now())
-        self.leads = cycle.leading
+        self.leads, self.last = cycle.leading, None if cycle.facts is None else cycle.facts.requests
         self.system.acted(self, cycle)
         return cycle.wake
 

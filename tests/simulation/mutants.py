@@ -14,6 +14,7 @@ import pytest
 
 from reconciler.acting import actions as acting
 from reconciler.acting.apply import apply
+from reconciler.approvals import is_approved
 from reconciler.clusters.simulated import simulated_writes
 from reconciler.deciding import decide as deciding
 from reconciler.deciding import fold as folding
@@ -118,12 +119,6 @@ def _started_by_one(real: Any, requests: Any, seen: Any) -> Any:
     return frozenset(found)
 
 
-def _never_full(real: Any, self: Any, *args: Any, **more: Any) -> Any:
-    """Nodes that a lease holds count as free for a replacement."""
-    self._busy = {}
-    return real(self, *args, **more)
-
-
 def _forgets_checks(real: Any, status: Any, seen: Any) -> Any:
     held = status.assignment
     return frozenset(() if held is None else held.nodes)
@@ -133,21 +128,16 @@ def _runs_before(real: Any, status: Any, now: Any) -> bool:
     return bool(real(status, now) or real(status, now + 3 * MINUTE))
 
 
-def _runs_after(real: Any, status: Any, now: Any) -> bool:
-    return bool(real(status, now) or real(status, now - 5 * MINUTE))
+def _runs_after(real: Any, key: str, status: Any, context: Context, free: Any) -> Any:
+    return real(key, status, replace(context, now=context.now - 3 * MINUTE), free)
 
 
 def _ends_early(real: Any, status: Any, now: Any) -> bool:
     return bool(real(status, now) and real(status, now + 2 * MINUTE))
 
 
-def _longer(real: Any, status: Any) -> Any:
+def _overlong(real: Any, status: Any) -> Any:
     return real(status) + MINUTE
-
-
-def _overlapping(real: Any, key: str, status: Any, *args: Any) -> Any:
-    found = real(key, status, *args)
-    return found if found is None else replace(found, slice=key)
 
 
 def _own_slice(real: Any, key: str, status: Any, *args: Any) -> Any:
@@ -219,7 +209,7 @@ def _offline_idle(real: Any, self: Any, wanted: Any, seen: Any, now: Any) -> Any
     return real(self, wanted, seen, now)
 
 
-def _unguarded_quota(real: Any, *args: Any, **more: Any) -> Any:
+def _needs_nothing(real: Any, *_: Any) -> tuple[str, ...]:
     return ()
 
 
@@ -238,9 +228,9 @@ MUTANTS = (
     ),
     Mutant("a controller takes the branch without a new term", _around(BranchWriter, "_attempt", _same_term)),
     Mutant("a lease runs before its start", _around(acting, "is_running", _runs_before)),
-    Mutant("a lease runs after its end", _around(acting, "is_running", _runs_after)),
+    Mutant("a lease runs after its end", _around(folding, "running_outcome", _runs_after)),
     Mutant("a lease ends two minutes early", _around(acting, "is_running", _ends_early)),
-    Mutant("a lease is a minute longer than asked", _around(provisioning, "lease_duration", _longer)),
+    Mutant("a lease is a minute longer than asked", _around(provisioning, "lease_duration", _overlong)),
     Mutant("an early release is ignored", _around(provisioned, "left_early", _never_released)),
     Mutant("a promise moves later without a slip", _around(deciding, "with_slip", _no_slip)),
     Mutant("a late start is moved without a slip", _around(provisioning, "with_slip", _no_slip)),
@@ -261,5 +251,6 @@ MUTANTS = (
     Mutant("one request is forgotten at each take-over", _forgets_requests),
     Mutant("nobody carries out what is overdue", _never_overdue),
     Mutant("without the remote nothing is carried out", _around(Reconciler, "_carry_out", _offline_idle)),
+    Mutant("nothing needs an approval", _around(is_approved, "needed_reasons", _needs_nothing)),
     Mutant("reports of bad nodes are ignored", _around(folding, "_judged", _uses_bad_nodes)),
 )

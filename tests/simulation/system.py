@@ -14,7 +14,8 @@ from typing import Any
 from reconciler.clusters.simulated.simulated_world import World
 from reconciler.cycle import Cycle
 from reconciler.settings import Settings
-from reconciler.store.memory_store import MemoryRemote
+from reconciler.status.branch import StatusBranch
+from reconciler.store.memory_store import MemoryRemote, MemoryStore
 from reconciler.store.store_port import Outcome
 from schemas.documents.cluster import ClusterSpec
 from tests.simulation.agents import Agents
@@ -126,6 +127,7 @@ class System:
             self.timeline.run(self.timeline.now + timedelta(minutes=10))
         self.timeline.run(self.timeline.now + SETTLING)
         self.auditor.rested(self.timeline.now)
+        self._read_back()
         self.count["commit"] = self.auditor.commits
         return Outcomes(
             self.auditor.broken, self._digest.hexdigest(), self.count, self.timeline.now, self.journal
@@ -170,6 +172,21 @@ class System:
     def _look(self) -> None:
         self.auditor.looked(self.timeline.now)
         self.timeline.after(LOOK.total_seconds(), self._look)
+
+    def _read_back(self) -> None:
+        """A stranger reads from the branch what its leader goes by."""
+        tip = self.remote.tips.get(STATUS)
+        leads = [
+            p.last for p in self.processes if isinstance(p, Controller) and p.leads and p.last is not None
+        ]
+        if len(leads) != 1 or tip is None:
+            return
+        store = MemoryStore(self.remote)
+        store.fetch([STATUS])
+        read = StatusBranch(store, self.settings, "reader").read(self.timeline.now).facts.requests
+        for key, status in leads[0].items():
+            if read.get(key) != status:
+                self.auditor.broken.append(f"{key} is read otherwise than its leader knows it")
 
     def _is_over(self) -> bool:
         page = self.auditor.page
