@@ -77,7 +77,7 @@ def drawn(
     given = Given(
         controllers=random.choice((2, 2, 2, 1, 3)),
         elected=random.random() < 0.4,
-        poll=random.choice((60, 300, 600)),
+        poll=random.choice((30, 60, 300)),
         pulled=random.choice(((), (), ("west",), ("east", "west"))),
         agents=random.random() < 0.5,
         budget=random.choice((None, None, 2, 6)),

@@ -122,10 +122,10 @@ class System:
         last = START + timedelta(hours=self.story.hours)
         self.timeline.run(last)
         self._let_be()
-        until = last + REST
-        while self.timeline.now < until and not self._is_over():
-            self.timeline.run(self.timeline.now + timedelta(minutes=10))
-        self.timeline.run(self.timeline.now + SETTLING)
+        until, calm = last + REST, last
+        while self.timeline.now < until and self.timeline.now - calm < SETTLING:
+            self.timeline.run(self.timeline.now + timedelta(minutes=5))
+            calm = calm if self._is_over() else self.timeline.now
         self.auditor.rested(self.timeline.now)
         self._read_back()
         self.count["commit"] = self.auditor.commits

@@ -30,7 +30,7 @@ def late_ends(
             key, end = ends.get(lease.uid, (lease.request, lease.end))
             if end is None or now <= end + DRAINED:
                 continue
-            trouble = delays(end - OVERDUE, now)
+            trouble = delays(end - OVERDUE - look * 2, now)
             late = now - end - trouble
             allowed = DRAINED if not trouble else DRAINED + OVERDUE + look * 2
             if late > allowed:
@@ -45,7 +45,7 @@ def late_starts(page: Page, delays: Delays, now: datetime, look: timedelta) -> I
             continue
         if status.get("reason") in {"Stopped", "ClusterUnreachable", "ClusterObserved"}:
             continue
-        trouble = delays(start - OVERDUE, now)
+        trouble = delays(start - OVERDUE - look * 2, now)
         allowed = SOON if not trouble else SOON + OVERDUE + look * 2
         if now - start - trouble > allowed:
             yield f"{key} is {status['phase']} {_s(now - start)} after its start {start}"
