@@ -137,7 +137,8 @@ class _Terms:
 
     def after(self, sign: Sign, reason: str, signal: Signal, trace: Trace) -> Sign:
         """The sign after one more reading. In maintenance no fault begins, and patience starts anew after it."""
-        if self.calm and not sign.holds:
+        is_quiet = signal is not Signal.BAD and not sign.bad  # as nearly all are
+        if not sign.holds and (self.calm or is_quiet):
             return REST
         return sign.after(signal, self.now, self.patience(reason, trace), self.health.readings_to_clear)
 
@@ -259,6 +260,8 @@ def _with_signs(g: GpuMemory, found: Mapping[str, Signal], terms: _Terms) -> Gpu
             signs[reason] = after
         if before.holds and not after.holds and _isolates(reason):
             over[reason] = before
+    if not over and signs == g.signs:
+        return g
     return replace(g, signs=signs, past=_with_past(g.past, over, terms.now))
 
 

@@ -91,7 +91,7 @@ def test_axe_finds_nothing_and_no_page_is_too_wide(visitor, url: str) -> None:
     """Of one page in three for a change, drawn by its commit; of all after a merge."""
     admin: Visitor = visitor(url)
     admin.log_in(ADMIN, "/requests")
-    found = {path: list(faults(admin.open(path))) for path in paths() if drawn(path, 3)}
+    found = {path: list(faults(admin.open(path))) for path in paths() if drawn(path, 6)}
     assert {path: told for path, told in found.items() if told} == {}
 
 
