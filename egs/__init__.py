@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from egs.connection import *
     from egs.data.fleet import *
     from egs.data.gpr import *
+    from egs.data.jobs import *
     from egs.data.records import *
     from egs.data.running import *
     from egs.exceptions import *
@@ -35,6 +36,7 @@ __all__ = [
     "AuthenticatedSession",
     "Change",
     "DeleteWorkspaceResponse",
+    "DeployedJob",
     "Diagnosis",
     "EgsApplicationException",
     "EventRow",
@@ -49,6 +51,8 @@ __all__ = [
     "Inventory",
     "InventoryUsage",
     "Items",
+    "Job",
+    "JobObject",
     "ListInventoryResponse",
     "ListWorkspaceInventoryUsageResponse",
     "ListWorkspacesResponse",
@@ -78,11 +82,15 @@ __all__ = [
     "create_gpr_template",
     "create_gpr_template_binding",
     "create_owner_api_key",
+    "create_workload_placement_from_manifest",
     "create_workspace",
     "delete_api_key",
     "delete_gpr_template",
     "delete_gpr_template_binding",
+    "delete_job",
+    "delete_workload_placement",
     "delete_workspace",
+    "deploy_job",
     "detach_cluster_from_workspace",
     "diagnose",
     "difference",
@@ -94,6 +102,7 @@ __all__ = [
     "get_global_session",
     "get_gpr_template",
     "get_gpr_template_binding",
+    "get_workload_placement",
     "get_workspace",
     "get_workspace_kubeconfig",
     "get_workspace_policy",
@@ -103,9 +112,13 @@ __all__ = [
     "gpus",
     "insights",
     "inventory",
+    "job",
+    "jobs",
     "list_api_keys",
     "list_gpr_template_bindings",
     "list_gpr_templates",
+    "list_workload_placements",
+    "list_workload_placements_by_workspace",
     "list_workspace_policies",
     "list_workspaces",
     "move_gpu_request",
@@ -158,6 +171,7 @@ _PLACES = (
     "data.records",
     "data.gpr",
     "data.fleet",
+    "data.jobs",
     "data.running",
     "calls",
 )

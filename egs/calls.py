@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from egs.asking import choosing, fleet, following, keys, login, looking, requesting, running, templates
+from egs.asking import jobs as workloads_filed
 from egs.functions import blocking, iterating
 
 authenticate = blocking(login.authenticate)
@@ -39,6 +40,15 @@ undo = blocking(looking.undo)
 workloads = blocking(looking.workloads)
 workload = blocking(running.workload)
 workload_pods = blocking(running.workload_pods)
+deploy_job = blocking(workloads_filed.deploy_job)
+jobs = blocking(workloads_filed.jobs)
+job = blocking(workloads_filed.job)
+delete_job = blocking(workloads_filed.delete_job)
+create_workload_placement_from_manifest = blocking(workloads_filed.create_workload_placement_from_manifest)
+get_workload_placement = blocking(workloads_filed.get_workload_placement)
+list_workload_placements = blocking(workloads_filed.list_workload_placements)
+list_workload_placements_by_workspace = blocking(workloads_filed.list_workload_placements_by_workspace)
+delete_workload_placement = blocking(workloads_filed.delete_workload_placement)
 gpus = blocking(running.gpus)
 alerts = blocking(running.alerts)
 gpu_values = blocking(running.gpu_values)

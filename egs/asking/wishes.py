@@ -30,8 +30,8 @@ class Model(TypedDict, total=False):
     parameters: Mapping[str, str]
 
 
-class More(TypedDict, total=False):
-    """Arguments of a request beyond the ten documented ones; absent or None: the template's, else the default."""
+class Wishes(TypedDict, total=False):
+    """Terms beyond the ten documented arguments; absent or None: the template's, else the default."""
 
     idle_timeout_duration: Span | None
     enforce_idle_timeout: bool | None
@@ -50,14 +50,18 @@ class More(TypedDict, total=False):
     prefer: Literal["earliest", "price", "memory"] | None
     max_wait: Span | None
     model: Model | str | None
+
+
+class More(Wishes, total=False):
+    """Arguments of a request beyond the ten documented ones."""
+
     name: str | None
 
 
-class RequestFields(More, total=False):
-    """All arguments of a request."""
+class JobTerms(Wishes, total=False):
+    """Terms of the request that is filed with a workload."""
 
     request_name: str | None
-    workspace_name: str | None
     cluster_name: str | None
     node_count: int | None
     gpu_per_node_count: int | None
@@ -66,6 +70,12 @@ class RequestFields(More, total=False):
     gpu_shape: str | Sequence[str] | None
     exit_duration: Span | None
     priority: int | None
+
+
+class RequestFields(More, JobTerms, total=False):
+    """All arguments of a request."""
+
+    workspace_name: str | None
 
 
 TYPES = get_type_hints(RequestFields)

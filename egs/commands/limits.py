@@ -10,9 +10,7 @@ from typing import Any
 from egs.commands.errors import Said, wrong_use
 from egs.commands.options import ON_A_REPOSITORY
 
-NOT_ON_A_SERVER = frozenset(
-    {"codeowners", "forecast", "gpr move", "job delete", "job run", "pr", "prune", "resubmit", "slice edit"}
-)
+NOT_ON_A_SERVER = frozenset({"codeowners", "forecast", "gpr move", "pr", "prune", "resubmit", "slice edit"})
 """Commands and groups. Commands for the caller's own files and machines are not listed: they run everywhere."""
 
 

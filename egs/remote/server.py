@@ -10,7 +10,7 @@ from typing import Any
 from egs.commands.backend import Access, Ways
 from egs.commands.limits import not_here
 from egs.commands.output import Form, Row
-from egs.remote import asking, changes, sharing
+from egs.remote import asking, changes, filed_jobs, sharing
 from egs.remote.fields import named, quotes, wired
 
 _WORKSPACE = {"slice": "sliceName"}
@@ -85,10 +85,10 @@ class Server:
     def run_job(
         self, text: str, about: Mapping[str, str | None], terms: Mapping[str, Any], *, is_trial: bool
     ) -> Row:
-        raise not_here("egs job run")
+        return filed_jobs.run(text, about, terms, is_trial=is_trial)
 
     def delete_job(self, workload: str) -> None:
-        raise not_here("egs job delete")
+        filed_jobs.delete(workload)
 
     def why(self, request: str) -> Row:
         return without_id(asking.get("gpr/why", {"gprId": named(request)}))

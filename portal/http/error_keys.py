@@ -52,6 +52,7 @@ _BY_STATUS: Mapping[int, Mapping[str, str]] = {
         "NotSeenYet": "the controller has not seen vision/train yet; decide a moment later",
         "NothingToDecide": "vision/train does not wait for a decision",
         "Unchanged": "vision/train has these values already; nothing to change",
+        "WorkloadAlreadyExists": "a workload vision/finetune exists already; choose another name, or delete it",
         "WorkspaceAlreadyExists": "workspace vision exists already; choose another name, or ask its owner to add you",
         "WorkspaceInUse": "vision/train is not over yet; release or cancel it first",
         "WorkspaceNotReady": "the namespaces of workspace vision do not exist yet; try again in a minute",

@@ -1,29 +1,51 @@
-"""`/workloads`, `/metrics`, `/alerts` and `/usage`: what runs, how GPUs do, and what it costs.
+"""`/workloads`, `/metrics`, `/alerts` and `/usage`: what runs, how GPUs do, and what it costs; workloads to run.
 
-These paths ask clusters and sources of values, so they run in threads. A caller sees GPUs and values of their own
-leases only; what a source does not know is null, and `silences` say why.
+Paths that ask clusters and sources of values run in threads. A caller sees GPUs and values of their own leases only;
+what a source does not know is null, and `silences` say why. Workloads that people file are files of the repository.
 """
 
 from __future__ import annotations
 
+import asyncio
+import secrets
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Body, Path, Query
 
-from portal.http.context import Asking, Envelope, Looking, Of, Page, ok
+from portal.http.context import Asking, Envelope, Looking, Of, Page, changed, ok
+from portal.http.errors import bad_parameters
 from portal.http.etags import WORKLOAD, of_each, tag_without
+from portal.http.names import checked_name
 from portal.http.paging import Portioned, portion
 from portal.identity.redaction import Redactor
-from portal.identity.rights import seen_slice
-from portal.openapi.refusals import refusals
+from portal.identity.rights import check_member, seen_slice
+from portal.openapi.refusals import NAMED as REFUSED
+from portal.openapi.refusals import IdempotencyKey, refusals
+from portal.vendor.gpr_answers import found_in, id_of
+from portal.vendor.gpr_filing import nonce_of
+from portal.vendor.workload_models import (
+    DEPLOY,
+    DEPLOY_ON,
+    WorkloadAsk,
+    WorkloadChanged,
+    WorkloadFiled,
+    WorkloadNamed,
+)
 from portal.views import running_work
 from portal.views.running_work import seen_by
+from portal.views.view import View
 from portal.views.workload_rows import RequestUsage, Usage, Workload, request_usage, usage, workloads
+from portal.writes import workload_changes
+from portal.writes.replayed_answers import Named
+from portal.writes.tried_change import tried
+from portal.writes.write_request import Changes, Tree, WriteRequest
 from reconciler.queries.arguments import moment
 from reconciler.queries.running import ranges
 from reconciler.queries.running.workload_details import gpu_table, pod_rows
 from reconciler.workloads import alerts
+from schemas.documents.identity import uid_of
+from schemas.rules.problems import quoted
 
 router = APIRouter()
 Row = dict[str, Any]
@@ -85,6 +107,74 @@ def list_workloads(
     page = Page[Workload](items=chosen, next=more)
     tag_without(of_each(WORKLOAD), page)
     return ok(page)
+
+
+@router.post(
+    "/workloads",
+    tags=["Workloads"],
+    responses=refusals(404, *REFUSED, "WorkloadAlreadyExists", "GprAlreadyExists"),
+    summary="File a workload.",
+)
+async def file_workload(
+    ask: Annotated[WorkloadAsk, Body(examples=[DEPLOY, DEPLOY_ON])],
+    view: Looking,
+    caller: Asking,
+    parts: Of,
+    idempotency: IdempotencyKey = "",
+) -> Envelope[WorkloadFiled]:
+    """Writes Kubernetes objects, and the request on whose nodes they run, in one change, as `egs job run`.
+
+    They are applied when the request starts, with the rights of the workspace's members. With `gprId` they run on a
+    request that exists. `GET tables/jobs` lists workloads, `GET tables/job` shows one.
+    """
+    seen_slice(view, caller, ask.slice_name)
+    check_member(caller, ask.slice_name, "file workloads there")
+    checked_name("name", ask.name)
+    wanted = await asyncio.to_thread(workload_changes.new_workload, view, caller, ask)
+    nonce = nonce_of(caller.email, idempotency) if idempotency else secrets.token_hex(16)
+
+    def make(view: View, tree: Tree) -> Changes:
+        return workload_changes.filed(view, tree, wanted, nonce)
+
+    change, text = None, ""
+    if ask.dry_run:
+        files = await parts.costly.answer(tried, view, parts.store, caller, make, parts.now())
+        text = workload_changes.text_of(files)
+    else:
+        write = WriteRequest(caller, f"Run {wanted.key}", make, idempotency)
+        change = changed(await parts.writer.submit(write))
+    found = None if wanted.terms is not None else found_in(view, wanted.gpr)
+    gpr_id = uid_of(wanted.gpr, nonce) if found is None else id_of(view, found)
+    filed = WorkloadFiled(name=wanted.key, gpr_id=gpr_id, gpr_name=wanted.gpr, text=text, change=change)
+    return ok(filed, "; ".join(wanted.terms.notes if wanted.terms is not None else ()) or "Success")
+
+
+@router.delete(
+    "/workloads", tags=["Workloads"], responses=refusals(404, *REFUSED), summary="Delete a workload."
+)
+async def delete_workload(
+    view: Looking,
+    caller: Asking,
+    parts: Of,
+    again: Named,
+    name: Annotated[str, Query(max_length=200, description="slice/name, unless the body has it.")] = "",
+    named: Annotated[WorkloadNamed | None, Body()] = None,
+) -> Envelope[WorkloadChanged]:
+    """Deletes its file: its objects are removed, except PersistentVolumeClaims. Its request stays."""
+    name = name or ("" if named is None else named.name)
+    slice_, _, own = name.partition("/")
+    if not own or "/" in own:
+        raise bad_parameters(f"name: {quoted(name) or 'an empty text'} is not slice/name of a workload")
+    if again.landed is not None:
+        return ok(WorkloadChanged(name=name, change=changed(again.landed)))
+    seen_slice(view, caller, slice_)
+    check_member(caller, slice_, "delete workloads there")
+
+    def make(_: View, tree: Tree) -> Changes:
+        return workload_changes.deleted(tree, name)
+
+    landed = await parts.writer.submit(WriteRequest(caller, f"Delete workload {name}", make, again.key))
+    return ok(WorkloadChanged(name=name, change=changed(landed)))
 
 
 @router.get(

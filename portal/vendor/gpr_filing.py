@@ -14,7 +14,7 @@ from typing import Any
 from portal.http.durations import checked_duration
 from portal.http.errors import bad_parameters
 from portal.http.names import nearest
-from portal.vendor.gpr_models import GprAsk, GprEdit, Model, Terms
+from portal.vendor.gpr_models import GprAsk, GprDetails, GprEdit, Model, Terms
 from reconciler.documents.yaml_edit import new_document
 from reconciler.queries.quotes import shape_field
 from schemas.documents.gpr import MAX_PRIORITY
@@ -55,7 +55,7 @@ def asked(terms: Terms) -> RequestedFields:
     """The fields that the caller sent. Raises ApiError 422 for contradictions."""
     sent = terms.model_fields_set
     fields: dict[Path, Any] = {}
-    if isinstance(terms, GprAsk | GprEdit) and "gpr_name" in sent:
+    if isinstance(terms, GprAsk | GprEdit | GprDetails) and "gpr_name" in sent:
         fields["displayName",] = terms.gpr_name or None
     fields |= {path: value for name, path, value in _plain(terms) if name in sent}
     fields |= _shape(terms, sent) | _clusters(terms, sent) | _idle(terms, sent) | _networks(terms, sent)

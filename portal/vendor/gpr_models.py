@@ -99,6 +99,12 @@ class GprAsk(Terms):
     )
 
 
+class GprDetails(Terms):
+    """The request that is filed with a workload, under its name."""
+
+    gpr_name: TextLine | None = optional("Display name.")
+
+
 def _truth(value: Any) -> Any:
     if value == 1 and value is not True:  # equal in Python
         raise ValueError("this must be true")

@@ -283,6 +283,42 @@ def test_a_request_is_tried_and_filed(egs: Backend) -> None:
     assert egs(f"{line} -o json").code == 1, "its name is taken"
 
 
+OBJECTS = """\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: train}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: main, image: example.com/train}]}}}
+"""
+
+
+def test_a_workload_is_tried_filed_and_deleted(egs: Backend, tmp_path: Path) -> None:
+    """A9, D14."""
+    file = tmp_path / "tune.yaml"
+    file.write_text(OBJECTS)
+    new = f"job run {file} --slice vision --nodes 1 --gpus-per-node 8 --duration 1h"
+    before = egs.shell.site.log()
+    tried = egs(f"{new} --dry-run")
+    assert (tried.code, "not filed" in tried.err) == (0, True), tried.err
+    assert [each["kind"] for each in yaml.safe_load_all(tried.out)] == ["GPR", "Workload"]
+    assert egs.shell.site.log() == before
+    done = egs(new)
+    assert (done.code, "Run vision/tune: committed to main as" in done.err) == (0, True), done.err
+    assert (egs.spec("slices/vision/gprs/tune.yaml")["nodes"], egs.spec(PATH)["gpr"]) == (1, "tune")
+    assert egs(f"{new} --dry-run").code == 1, "its name is taken"
+    assert egs(f"job run {file} --slice vision --name more --gpr tune").code == 0
+    assert egs.spec(PATH.replace("tune", "more"))["manifests"] == [yaml.safe_load(OBJECTS)]
+    assert egs(f"job run {file} --slice vision --name other --gpr none").code == 1
+    assert egs(f"job run {file} --nodes 1 --duration 1h").code == 2, "there are two slices"
+    file.write_text("a: [b")
+    assert "is not YAML" in egs(new).err
+    assert egs("job delete vision/tune").code == 0
+    assert egs.shell.site.main(PATH) is None
+    assert egs("job delete vision/tune").code == 1
+
+
+PATH = "slices/vision/workloads/tune.yaml"
+
+
 def test_what_waits_is_edited_and_cancelled(egs: Backend) -> None:
     assert egs(f"gpr create vision/later --nodes 1 --duration 1h --not-before {LATER}").code == 0
     path = "slices/vision/gprs/later.yaml"

@@ -54,6 +54,11 @@ POSITIONAL = {
     "get_gpr_template_binding": f"binding_name, {S}",
     "list_gpr_template_bindings": S,
     "delete_gpr_template_binding": f"binding_name, {S}",
+    "create_workload_placement_from_manifest": f"workspace_name, workload_name, cluster_names, manifest, {S}",
+    "get_workload_placement": f"workload_name, {S}",
+    "list_workload_placements": S,
+    "list_workload_placements_by_workspace": f"workspace_name, {S}",
+    "delete_workload_placement": f"workload_name, {S}",
 }
 """Positional parameters that come first, in the documented order, with their defaults."""
 AUTO = (

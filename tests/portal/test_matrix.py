@@ -131,6 +131,7 @@ BOUND = {
 }
 NAMED = {"workspaceName": "{slice}"}
 IN_EAST = {"workspaceName": "{slice}", "clusterName": "east"}
+JOB = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "first"}}
 OF_SLICE, OF_ID = {"sliceName": "{slice}"}, {"gprId": "{id}"}
 
 API = "/api/v1"
@@ -175,6 +176,8 @@ TABLE: Mapping[str, Path] = {
     "POST /inventory/maintenance": Path(_admins, body=WINDOW),
     "DELETE /inventory/maintenance": Path(_admins, body=WINDOW),
     "GET /workloads": Path(_sees, OF_SLICE),
+    "POST /workloads": Path(WORKS, body={"name": "job-{n}", **OF_SLICE, "gprId": "{id}", "manifests": [JOB]}),
+    "DELETE /workloads": Path(WORKS, {"name": "{slice}/nothing"}, done="hidden"),
     "GET /workloads/{id:path}": Path(_sees),
     "GET /workloads/{id:path}/pods": Path(_sees),
     "GET /workloads/{id:path}/diagnosis": Path(_sees),
@@ -257,8 +260,7 @@ def files() -> dict[str, str]:
         found[f"templates/doomed-{name}.yaml"] = template(f"doomed-{name}")
         for each in ("running", "first", "second"):
             found[gpr_path(f"{name}/{each}")] = gpr(name, each, nodes=2)
-        job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "first"}}
-        spec = {"slice": name, "gpr": "first", "manifests": [job]}
+        spec = {"slice": name, "gpr": "first", "manifests": [JOB]}
         found[f"slices/{name}/workloads/first.yaml"] = document("Workload", "first", spec)
     return found
 

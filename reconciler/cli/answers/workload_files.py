@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
-import yaml
-
 from reconciler.changes.change import Change, Means
 from reconciler.changes.named_request import taken_by
 from reconciler.changes.publish import aimed, publish
 from reconciler.changes.requests import check_typed, where_it_is
+from reconciler.documents.manifest_text import NotManifests, manifests_of, workload_file
 from reconciler.documents.yaml_edit import new_document
 from reconciler.queries.arguments import lasting
 from reconciler.queries.state import State, split
 from reconciler.sources.command_errors import NotAllowed, NotFound, WrongUse
+from schemas.documents.workload import Manifest
 from schemas.rules.view import gpr_path, workload_path
 
 
@@ -38,8 +38,7 @@ def run(
         gpr, path = about["gpr"] or name, workload_path(slice_, name)
         if source.store.read_path(base, path) is not None:
             raise NotAllowed(f"{path} exists; choose another name with --name, or edit the file")
-        spec = {"slice": slice_, "gpr": gpr, "namespace": about["namespace"], "manifests": manifests}
-        files = {path: new_document("Workload", name, spec)}
+        files = {path: workload_file(slice_, name, gpr, about["namespace"], manifests)}
         if about["gpr"] is None:
             files[gpr_path(slice_, name)] = _request(source.store.read_path, state, base, slice_, name, terms)
         elif source.store.read_path(base, gpr_path(slice_, gpr)) is None:
@@ -89,9 +88,10 @@ def _slice(state: State, given: str | None) -> str:
     return given or next(iter(known))
 
 
-def _manifests(text: str) -> list[dict[str, Any]]:
+def _manifests(text: str) -> list[Manifest]:
     """The objects of a file with one or more YAML documents."""
     try:
+<<<<<<< HEAD
         found = [each for each in yaml.safe_load_all(text) if each is not None]
     except (yaml.YAMLError, ValueError) as error:
         raise WrongUse(f"the file is not YAML: {str(error).splitlines()[0]}") from error
@@ -123,3 +123,8 @@ def _check_json(value: Any) -> None:
         raise WrongUse(f"the file has the value {value}, which is no text or number; quote it")
     elif isinstance(value, float) and not isfinite(value):
         raise WrongUse(f"the file has the value {value}, which is no number in JSON; quote it")
+=======
+        return manifests_of(text)
+    except NotManifests as error:
+        raise WrongUse(str(error)) from error
+>>>>>>> 7f2d2a69 (Workloads are filed and deleted over the API, the SDK and commands on a server)

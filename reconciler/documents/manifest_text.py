@@ -1,0 +1,94 @@
+"""Kubernetes objects as people write them, and the file of a workload with these objects. Pure.
+
+Held by tests/reconciler/documents/test_manifest_text.py: no text, however deep or often it refers to itself, costs
+more than a file may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import isfinite
+from typing import Any
+
+import yaml
+from yaml.events import CollectionEndEvent, CollectionStartEvent
+
+from reconciler.documents.yaml_edit import new_document
+from schemas.documents.workload import Manifest
+from schemas.errors import UserError
+from schemas.reading.strict_yaml import FORBIDDEN, MAX_BYTES, MAX_DEPTH, MAX_NODES
+
+
+class NotManifests(UserError):  # noqa: N818 - a refusal is an answer
+    """The text has no Kubernetes objects, or says something that YAML readers understand differently."""
+
+    reason = "NotManifests"
+
+
+def workload_file(
+    slice_: str, name: str, gpr: str, namespace: str | None, manifests: Sequence[Manifest]
+) -> bytes:
+    """The file of a workload; its rules judge it when it is read."""
+    spec = {"slice": slice_, "gpr": gpr, "namespace": namespace, "manifests": manifests}
+    return new_document("Workload", name, spec)
+
+
+def manifests_of(text: str) -> list[Manifest]:
+    """The objects of a text with one or more YAML documents. Raises NotManifests."""
+    if len(text) > MAX_BYTES:
+        raise NotManifests(f"the objects have {len(text)} characters, at most {MAX_BYTES} are allowed")
+    try:
+        _check_depth(text)
+        found = [each for each in yaml.load_all(text, yaml.CSafeLoader) if each is not None]
+    except (yaml.YAMLError, ValueError) as error:
+        raise NotManifests(f"the file is not YAML: {str(error).splitlines()[0]}") from error
+    return checked(found)
+
+
+def checked(found: Sequence[Any]) -> list[Manifest]:
+    """The objects themselves. Raises NotManifests if there is none, or one that JSON could not carry."""
+    if not found or not all(isinstance(each, dict) for each in found):
+        raise NotManifests(
+            "the file has no Kubernetes objects; each is a mapping with apiVersion, kind and metadata"
+        )
+    for number, (value, depth) in enumerate(_values(found)):
+        if number > MAX_NODES or depth > MAX_DEPTH:
+            raise NotManifests(
+                f"the objects have more than {MAX_NODES} values, or nest more than {MAX_DEPTH} deep"
+            )
+        _check_value(value)
+    return list(found)
+
+
+def _check_depth(text: str) -> None:
+    """Before anything is built of it: builders call themselves for each level."""
+    depth = 0
+    for event in yaml.parse(text, yaml.CSafeLoader):
+        depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            raise NotManifests(f"the objects nest more than {MAX_DEPTH} deep")
+
+
+def _values(found: Sequence[Any]) -> Iterator[tuple[Any, int]]:
+    """Every value with its depth; of one that contains itself without end."""
+    ahead: list[tuple[Any, int]] = [(each, 1) for each in found]
+    while ahead:
+        value, depth = ahead.pop()
+        yield value, depth
+        inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        ahead.extend((each, depth + 1) for each in inner)
+
+
+def _check_value(value: Any) -> None:
+    """YAML readers disagree about unquoted words such as `on` and dates: these must be quoted."""
+    for text in value if isinstance(value, dict) else (value,):
+        if isinstance(value, dict) and not isinstance(text, str):
+            raise NotManifests(f"the file has the key {text!r}, which is no text; quote it as it is meant")
+        if isinstance(text, str) and (found := FORBIDDEN.search(text)) is not None:
+            raise NotManifests(
+                f"the objects have the character U+{ord(found[0]):04X}, which no file may have"
+            )
+    if isinstance(value, float) and not isfinite(value):
+        raise NotManifests(f"the file has the value {value}, which is no number to every reader; quote it")
+    if not isinstance(value, dict | list | str | int | float | bool | None):
+        raise NotManifests(f"the file has the value {value}, which is no text or number; quote it")
