@@ -48,9 +48,11 @@ def deploy_job(  # noqa: PLR0913 - each is a choice of the caller
         Unauthorized: the caller may not file workloads for that workspace.
 
     Example:
-        >>> job = egs.deploy_job("finetune", "vision", Path("train.yaml"), auth, node_count=2, gpu_per_node_count=8,
-        ...                      exit_duration="6h")
-        >>> egs.wait_for(job.request_id, "Provisioned", authenticated_session=auth)
+        >>> text = "{apiVersion: batch/v1, kind: Job, metadata: {name: train}, spec: {template: {spec: {}}}}"
+        >>> job = egs.deploy_job("finetune", "vision", text, auth, node_count=1, gpu_per_node_count=8,
+        ...                      exit_duration="1h")
+        >>> job.name, job.request_name, job.change.way
+        ('vision/finetune', 'vision/finetune', 'pushed')
     """
     body: dict[str, Any] = {"name": name, "sliceName": workspace_name, "manifests": _wire(manifests)}
     if terms or request_id is None:
@@ -89,10 +91,6 @@ def job(name: str, authenticated_session: AuthenticatedSession | None = None) ->
     """One of them, with its latest events; `name` is workspace/name.
 
     Raises ResourceNotFound: there is none of that name, or the caller may not see it.
-
-    Example:
-        >>> egs.job("vision/finetune", auth).phase
-        'Pending'
     """
     return of(Job, (yield from call(authenticated_session, Ask("GET", f"{API}/tables/job", {"name": name}))))
 
@@ -103,10 +101,6 @@ def delete_job(name: str, authenticated_session: AuthenticatedSession | None = N
     Raises:
         ResourceNotFound: there is none of that name, or the caller may not see it.
         Unauthorized: the caller may not change it.
-
-    Example:
-        >>> egs.delete_job("vision/finetune", auth).way
-        'pushed'
     """
     data = yield from call(authenticated_session, Ask("DELETE", WORKLOADS, {"name": name}))
     return of(Change, data.get("change"))
@@ -127,10 +121,6 @@ def create_workload_placement_from_manifest(
     The request's size and duration come from the template that the workspace is bound to.
 
     Raises BadParameters: the workspace has no such template, or an object is not valid.
-
-    Example:
-        >>> egs.create_workload_placement_from_manifest("vision", "train", ["east"], text, auth)
-        'vision/train'
     """
     return _placed(deploy_job(
         workload_name, workspace_name, manifest, authenticated_session, preferred_clusters=cluster_names
@@ -143,14 +133,24 @@ def _placed(script: Script[DeployedJob]) -> Script[str]:
 
 
 def list_workload_placements(authenticated_session: AuthenticatedSession | None = None) -> Script[Items[Job]]:
-    """All workloads that the caller may see, as `jobs`."""
+    """All workloads that the caller may see, as `jobs`.
+
+    Example:
+        >>> egs.list_workload_placements(auth)
+        [...]
+    """
     return jobs(None, authenticated_session)
 
 
 def list_workload_placements_by_workspace(
     workspace_name: str, authenticated_session: AuthenticatedSession | None = None
 ) -> Script[Items[Job]]:
-    """Those of a workspace, as `jobs`."""
+    """Those of a workspace, as `jobs`.
+
+    Example:
+        >>> egs.list_workload_placements_by_workspace("vision", auth)
+        [...]
+    """
     return jobs(workspace_name, authenticated_session)
 
 

@@ -38,6 +38,7 @@ PLACES = (
     Place("/calendar", "Calendar", "calendar"),
     Place("/requests", "GPU requests", "requests"),
     Place("/workspaces", "Workspaces", "workspaces"),
+    Place("/jobs", "Jobs", "jobs"),
     Place("/workloads", "AI workloads", "workloads"),
     Place("/inventory", "Inventory", "inventory"),
     Place("/events", "Events", "events", others=("/alerts",)),

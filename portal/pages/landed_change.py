@@ -25,6 +25,7 @@ DID: Mapping[str, str] = {
     "restore": "Its file is restored",
     "move": "The new order is filed",
     "priority": "The new priority is filed",
+    "delete-job": "The job is deleted; its objects go in the controller's next cycle",
 }
 """What was done, in words."""
 WAYS = frozenset({"pushed", "pull-request", "branch", "accepted"})

@@ -6,14 +6,17 @@ behind each is imported when it runs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from egs.commands.running.job_logs import LOGS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     import typer
 
     from egs.commands.backend import Backend, Where
+    from egs.commands.running.job_logs import Read
 
 
 def register(app: typer.Typer) -> Callable[[Where], Backend]:
@@ -35,7 +38,14 @@ def register(app: typer.Typer) -> Callable[[Where], Backend]:
     file_commands.register(app)
     token_command.register(app)
     install_commands.register(app)
+    LOGS.set(_logs)
     return _opened
+
+
+def _logs(job: Mapping[str, Any], kubeconfig: str | None, context: str | None) -> Read:
+    from reconciler.cli.answers.job_logs import opened
+
+    return opened(job, kubeconfig, context)
 
 
 def _opened(where: Where) -> Backend:

@@ -54,7 +54,8 @@ def checked(found: Sequence[Any]) -> list[Manifest]:
     for number, (value, depth) in enumerate(_values(found)):
         if number > MAX_NODES or depth > MAX_DEPTH:
             raise NotManifests(
-                f"the objects have more than {MAX_NODES} values, or nest more than {MAX_DEPTH} deep"
+                f"the objects have more than {MAX_NODES} values, or nest more than {MAX_DEPTH} deep, as a value that "
+                "contains itself does; write it out without the alias"
             )
         _check_value(value)
     return list(found)

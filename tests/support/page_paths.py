@@ -13,7 +13,13 @@ OF_PATHS = {
     "node": "h100-1", "pool": "h100",
 }  # fmt: skip
 """A value for each parameter of a path; pages with other parameters are reached by links alone."""
-NAMES = {"inventory": "h100-1", "requests": "runs", "workspaces": "vision", "templates": "small"}
+NAMES = {
+    "jobs": "train",
+    "inventory": "h100-1",
+    "requests": "runs",
+    "workspaces": "vision",
+    "templates": "small",
+}
 """Values for a parameter `name`, by a part of the path before it."""
 IDS = {"workloads": "vision/runs"}
 """Values for a parameter `id`, by a part of the path before it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,9 +16,11 @@ from egs.commands.listing import GetForm, ListOptions
 from egs.commands.lists import Slice
 from egs.commands.options import DryRun, argument, option
 from egs.commands.output import Row
+from egs.commands.running.job_logs import Own, Tail, beside, tail_of
 from egs.commands.watch import as_text
 
 MANIFESTS = "The YAML file with the Kubernetes objects."
+_RUNS = "WorkloadRunning"
 _OVER = {"WorkloadSucceeded": 0, "WorkloadFailed": 1, "WorkloadRemoved": 1}
 """Reasons of the events that end `--watch`, with its exit code."""
 EVERY_S = 5
@@ -58,7 +61,16 @@ def run(  # noqa: PLR0913 - each is an option of the command
     priority: options.Priority = None,
     template: options.Template = None,
     cluster: options.Clusters = None,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Follow it until it is over.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", "--follow", "-w", help="Follow it and its logs until it is over.")
+    ] = False,
+    kubeconfig: Annotated[
+        str | None,
+        option(metavar="FILE", help="Your own, for logs. Default: KUBECONFIG, else ~/.kube/config."),
+    ] = None,
+    context: Annotated[
+        str | None, option(metavar="NAME", help="Context of that kubeconfig. Default: the namespace's own.")
+    ] = None,
     dry_run: DryRun = False,
 ) -> None:
     """File a request for nodes, and the objects that run on them, in one change.
@@ -68,8 +80,8 @@ def run(  # noqa: PLR0913 - each is an option of the command
       egs job run train.yaml --nodes 2 --gpus-per-node 8 --duration 6h --slice vision --watch
       egs job run evaluate.yaml --slice vision --gpr train
 
-    The objects are applied when the request starts, and removed when its lease ends. With --watch it exits 1 if the
-    workload fails or is removed before it has succeeded.
+    The objects are applied when the request starts, and removed when its lease ends. --watch also shows what the pods
+    write, and exits 1 if the workload fails or is removed before it has succeeded.
     """
     terms: dict[str, Any] = {
         "nodes": nodes,
@@ -89,17 +101,29 @@ def run(  # noqa: PLR0913 - each is an option of the command
         output.note("not filed; the files would be:")
         output.text(done["text"])
     elif watch:
-        raise typer.Exit(_followed(backend, done))
+        raise typer.Exit(_followed(backend, done, Own(kubeconfig, context)))
 
 
-def _followed(backend: Backend, done: Row) -> int:
-    """Prints each change of its request until the workload is over; returns the exit code."""
+def _followed(backend: Backend, done: Row, way: Own) -> int:
+    """Prints each change of its request, and its logs, until the workload is over; returns the exit code."""
     own = f"workload {done['workload']} is "
-    for line in backend.watch(done["slice"], done["gpr"], EVERY_S):
-        output.text(as_text(line))
-        if line["kind"] == "event" and line["reason"] in _OVER and line["message"].startswith(own):
-            return _OVER[line["reason"]]
+    with contextlib.ExitStack() as logs:
+        for line in backend.watch(done["slice"], done["gpr"], EVERY_S):
+            output.text(as_text(line))
+            if line["kind"] != "event" or not line["message"].startswith(own):
+                continue
+            if line["reason"] == _RUNS:
+                logs.close()
+                logs.enter_context(beside(_tail(backend, done["workload"], way)))
+            if line["reason"] in _OVER:
+                return _OVER[line["reason"]]
     return 0
+
+
+def _tail(backend: Backend, workload: str, way: Own) -> Tail | None:
+    """Of the cluster in which it runs now."""
+    job = backend.whole("job", workload)
+    return tail_of(job, backend.whole("cluster", job["cluster"])["driver"], way) if job["cluster"] else None
 
 
 def list_(

@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import Any
 
 from fastapi import APIRouter
 from starlette.responses import Response
@@ -14,12 +15,14 @@ from starlette.responses import Response
 from portal.http.errors import ApiError
 from portal.http.paging import Portion
 from portal.pages.plain_words import APPROVALS
+from portal.pages.user.jobs.job_list import workspaces_to_file
 from portal.pages.user.request_choices import choices_of, ends
 from portal.pages.user.request_fields import EDITED, HELD, LABELS, fields_of, short
 from portal.pages.visit import Visit, Visiting
 from portal.routes.events import search_events
 from portal.routes.gpr import why_gpr
 from portal.vendor.gpr_answers import Found, data_of
+from portal.views import table_rows
 from portal.views.event_search import EventQuery
 from portal.views.file_history import file_history
 from portal.views.inventories import pools_for
@@ -32,7 +35,7 @@ from reconciler.store.store_port import Commit
 from schemas.documents.gpr import RequestSpec
 from schemas.reading.units import format_instant
 from schemas.rules.view import gpr_path
-from schemas.status.gpr_status import HOLDING, Check, Phase, Slip
+from schemas.status.gpr_status import HOLDING, TERMINAL, Check, Phase, Slip
 
 router = APIRouter(include_in_schema=False)
 
@@ -100,6 +103,8 @@ async def page_of(
         extend=short(filed.extend),
         grace=view.wanted.project.max_extension,
         room=await _room(visit, found),
+        jobs=_jobs(visit, found),
+        may_run=found.slice in workspaces_to_file(view, caller) and row.phase not in TERMINAL,
         admins=[person.email for person in view.wanted.project.admins],
         ways=await asyncio.to_thread(_ways, visit, found, row.gpr_id),
         error=error,
@@ -143,6 +148,12 @@ def _rooms(_: View) -> dict[str, Room | None]:
 
 def _room_in(view: View, key: str) -> Room | None:
     return room_for(key, view.facts, view.wanted, view.state.snapshot)
+
+
+def _jobs(visit: Visit, found: Found) -> list[dict[str, Any]]:
+    """Workloads that run on its nodes, or wait for them."""
+    rows = table_rows.jobs(visit.view, visit.caller, found.slice)
+    return [row for row in rows if row["gpr"] == found.name]
 
 
 def on_main(visit: Visit, found: Found) -> RequestSpec:

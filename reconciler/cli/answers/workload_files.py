@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import isfinite
 from typing import Any
 
 from reconciler.changes.change import Change, Means
@@ -91,40 +90,6 @@ def _slice(state: State, given: str | None) -> str:
 def _manifests(text: str) -> list[Manifest]:
     """The objects of a file with one or more YAML documents."""
     try:
-<<<<<<< HEAD
-        found = [each for each in yaml.safe_load_all(text) if each is not None]
-    except (yaml.YAMLError, ValueError) as error:
-        raise WrongUse(f"the file is not YAML: {str(error).splitlines()[0]}") from error
-    if not found or not all(isinstance(each, dict) for each in found):
-        raise WrongUse(
-            "the file has no Kubernetes objects; each is a mapping with apiVersion, kind and metadata"
-        )
-    for each in found:
-        try:
-            _check_json(each)
-        except RecursionError as error:
-            raise WrongUse(
-                "the file has a value that contains itself; write it out without the alias"
-            ) from error
-    return found
-
-
-def _check_json(value: Any) -> None:
-    """YAML readers disagree about unquoted words such as `on` and dates: these must be quoted."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            if not isinstance(key, str):
-                raise WrongUse(f"the file has the key {key!r}, which is no text; quote it as it is meant")
-            _check_json(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            _check_json(inner)
-    elif not isinstance(value, str | int | float | bool | None):
-        raise WrongUse(f"the file has the value {value}, which is no text or number; quote it")
-    elif isinstance(value, float) and not isfinite(value):
-        raise WrongUse(f"the file has the value {value}, which is no number in JSON; quote it")
-=======
         return manifests_of(text)
     except NotManifests as error:
         raise WrongUse(str(error)) from error
->>>>>>> 7f2d2a69 (Workloads are filed and deleted over the API, the SDK and commands on a server)

@@ -11,6 +11,7 @@ import yaml
 
 from egs.commands.backend import Backend
 from egs.commands.running import jobs
+from egs.commands.running.job_logs import Own
 from tests.reconciler.cli.rig import (
     BO,
     NOW,
@@ -168,6 +169,12 @@ def test_watch_ends_with_the_workload_and_not_with_another(
             yield event(f"Workload{last}", f"workload a/x is {last}: why")
             yield event("GPRCompleted", "too late")
 
+        def whole(self, kind: str, name: str) -> dict[str, Any]:
+            job = {"slice": "a", "name": "x", "cluster": "east", "namespace": "a", "objects": []}
+            return {"job": job, "cluster": {"driver": "embedded"}}[kind]
+
     done = {"slice": "a", "gpr": "a/x", "workload": "a/x"}
-    assert jobs._followed(cast(Backend, Lines()), done) == code
-    assert "too late" not in capsys.readouterr().out
+    assert jobs._followed(cast(Backend, Lines()), done, Own()) == code
+    told = capsys.readouterr()
+    assert "too late" not in told.out
+    assert "cluster east is simulated, so that the pods of x write no logs" in told.err
