@@ -22,6 +22,7 @@ from reconciler.documents.manifest_text import NotManifests, checked, manifests_
 from schemas.documents.workload import Manifest, Workload
 from schemas.rules.view import gpr_path, workload_path
 
+
 @dataclass(frozen=True, slots=True)
 class NewWorkload:
     """A workload as it was asked for."""
@@ -56,7 +57,10 @@ def filed(view: View, tree: Tree, wanted: NewWorkload, nonce: str) -> Changes:
     slice_, _, name = wanted.key.partition("/")
     path, gpr = workload_path(slice_, name), wanted.gpr.partition("/")[2]
     if tree.read(path) is not None:
-        raise conflict(f"a workload {wanted.key} exists already; choose another name, or delete it", "WorkloadAlreadyExists")
+        raise conflict(
+            f"a workload {wanted.key} exists already; choose another name, or delete it",
+            "WorkloadAlreadyExists",
+        )
     data = workload_file(slice_, name, gpr, wanted.namespace, wanted.manifests)
     document = read_document(path, data)
     if not isinstance(document, Workload):

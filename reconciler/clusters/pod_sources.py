@@ -18,6 +18,7 @@ from reconciler.clock import monotonic_s
 from reconciler.model.cluster_port import ClusterView, WorkloadView
 from reconciler.model.pod_port import OwnerRef, Pod, PodsSeen
 from schemas.documents.cluster import ClusterSpec
+from schemas.documents.workload import OBJECT_KINDS
 from schemas.errors import EgsError
 
 log = logging.getLogger(__name__)
@@ -134,18 +135,39 @@ class ClusterPods:
 
 
 def of_view(cluster: str, observe: Callable[[datetime], ClusterView], *, are_jobs: bool) -> Way:
-    """From views of a cluster: of pods names, nodes and phases. In a simulation each pod is a Job of its own."""
+    """From views of a cluster: of pods names, nodes and phases.
+
+    In a simulation a pod belongs to the object of a workload that it is named after; another one is a Job of its own.
+    """
 
     def read(namespaces: Collection[str], now: datetime) -> PodsSeen:
-        found = (_pod(cluster, one) for one in observe(now).workloads if one.namespace in namespaces)
+        view = observe(now)
+        found = (_pod(cluster, one) for one in view.workloads if one.namespace in namespaces)
         pods = sorted(found, key=lambda pod: (pod.namespace, pod.name))
-        owned = (replace(pod, owners=(OwnerRef("batch", "Job", pod.name, ""),)) for pod in pods)
+        makers = _makers(view) if are_jobs else {}
+        owned = (replace(pod, owners=(_owner(pod, makers),)) for pod in pods)
         return PodsSeen(tuple(owned if are_jobs else pods), knows_owners=False)
 
     def nodes(now: datetime) -> Attributes:
         return {name: node.attributes for name, node in observe(now).nodes.items()}
 
     return Way(read, nodes)
+
+
+def _makers(view: ClusterView) -> dict[tuple[str, str], OwnerRef]:
+    """Objects of workloads that may have pods, by namespace and name."""
+    found = {}
+    for placed in view.placed.values():
+        for each in placed.objects:
+            kind, _, name = each.id.partition("/")
+            if not OBJECT_KINDS[kind].first:
+                found[placed.namespace, name] = OwnerRef(OBJECT_KINDS[kind].group, kind, name, "")
+    return found
+
+
+def _owner(pod: Pod, makers: Mapping[tuple[str, str], OwnerRef]) -> OwnerRef:
+    name = pod.name.rpartition("-")[0]
+    return makers.get((pod.namespace, name)) or OwnerRef("batch", "Job", pod.name, "")
 
 
 def _pod(cluster: str, one: WorkloadView) -> Pod:
