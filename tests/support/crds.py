@@ -55,6 +55,16 @@ KEDA = Published("github.com/kedacore/keda/v2", "v2.21.0", "config/crd/bases/ked
 KSERVE = Published(
     "github.com/kserve/kserve", "v0.20.0", "config/crd/full/serving.kserve.io_inferenceservices"
 )
+LWS = Published("sigs.k8s.io/lws", "v0.9.0", "config/crd/bases/leaderworkerset.x-k8s.io_leaderworkersets")
+KUBERAY = Published(
+    "github.com/ray-project/kuberay/ray-operator", "v1.6.1", "config/crd/bases/ray.io_rayjobs"
+)
+TRAINING_OPERATOR = Published(
+    "github.com/kubeflow/training-operator", "v1.9.3", "manifests/base/crds/kubeflow.org_pytorchjobs"
+)
+TRAINER = Published(
+    "github.com/kubeflow/trainer/v2", "v2.2.1", "manifests/base/crds/trainer.kubeflow.org_trainjobs"
+)
 KUEUE = Published("sigs.k8s.io/kueue", "v0.18.2", "config/components/crd/bases")
 
 

@@ -19,7 +19,6 @@ from schemas.status.workload_status import ObjectState
 from tests.contract.test_workload_contract import KEY, Hours, job, settings, terms
 from tests.reconciler.clusters.kubernetes.test_slices_rights import CONTROLLER, GROUP, RBAC, granted
 from tests.reconciler.clusters.rig import FIRST, KUBERNETES_SPEC
-from tests.support.crds import JOBSET, install_crds
 from tests.support.kube import Plane, eventually
 from tests.support.requests import namespace
 
@@ -264,31 +263,3 @@ def test_a_deployment_runs_on_the_new_server_too(new_bench: Bench) -> None:
     assert new_bench.driver.end_workload(KEY, FIRST, new_bench.clock.later()) == Done()
     for path in ("/apis/apps/v1/namespaces/vision-train/deployments/web", f"{SPACE}/services/web"):
         assert new_bench.api.find(path) is None
-
-
-def test_a_job_set_is_applied_where_its_definition_is_installed(new_bench: Bench) -> None:
-    """J1: gangs, against JobSet's real definition."""
-    install_crds(new_bench.api, JOBSET)
-    template = {"spec": job(gpus=8, pods=2)["spec"]}
-    job_set = {
-        "apiVersion": "jobset.x-k8s.io/v1alpha2",
-        "kind": "JobSet",
-        "metadata": {"name": "gang"},
-        "spec": {"replicatedJobs": [{"name": "workers", "replicas": 2, "template": template}]},
-    }
-    assert new_bench.run(terms(job_set)) == Done()
-    (found,) = new_bench.placed().objects
-    assert (found.id, found.state) == ("JobSet/gang", ObjectState.PENDING)
-    path = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/vision-train/jobsets/gang"
-    condition = {
-        "type": "Completed",
-        "status": "True",
-        "reason": "AllJobsCompleted",
-        "message": "jobset completed successfully",
-        "lastTransitionTime": "2026-11-21T09:00:00Z",
-    }
-    new_bench.api.merge(
-        f"{path}/status", {"status": {"conditions": [condition], "terminalState": "Completed"}}
-    )
-    (found,) = new_bench.placed().objects
-    assert found.state is ObjectState.SUCCEEDED
