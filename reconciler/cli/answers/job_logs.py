@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 import yaml
@@ -15,6 +16,8 @@ from egs.commands.running.job_logs import Read
 from reconciler.clusters.kubernetes.tenancy import member_tokens
 from reconciler.clusters.kubernetes.tenancy.member_tokens import Door
 from reconciler.clusters.kubernetes.workloads.pod_logs import PodLogs
+from reconciler.model.pod_port import Pod
+from reconciler.workloads.owners import workload_of
 from schemas.errors import EgsError
 
 
@@ -26,13 +29,19 @@ def opened(job: Mapping[str, Any], kubeconfig: str | None, context: str | None) 
         if context is None:
             door = replace(door, context=_own_context(door, f"{cluster}-{slice_}-{namespace}"))
         api = member_tokens.connected(door, cluster)
-    logs = PodLogs(api, cluster, namespace, {(each["kind"], each["name"]) for each in job["objects"]})
+    logs = PodLogs(api, cluster, namespace, partial(is_of, job))
 
     def read() -> list[Row]:
         with _as_said():
             return [asdict(line) for line in logs.news()]
 
     return read
+
+
+def is_of(job: Mapping[str, Any], pod: Pod) -> bool:
+    """Whether an object of the workload has made the pod, as its owner and its labels say."""
+    key = workload_of(pod, {}).key
+    return any((each["kind"], each["name"]) == (key.kind, key.name) for each in job["objects"])
 
 
 @contextmanager

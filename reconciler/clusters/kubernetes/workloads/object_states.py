@@ -1,7 +1,7 @@
 """The state of a workload's object, as its own controller reports it. Pure.
 
-Tested on statuses of each kind in the documented form; of Job also on its real controller, of other projects' kinds also
-against their published definitions.
+Tested on statuses of each kind in the documented form; of Job also on its real controller, of other projects' kinds
+also against their published definitions.
 """
 
 from __future__ import annotations

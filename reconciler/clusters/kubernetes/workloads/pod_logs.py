@@ -1,17 +1,16 @@
-"""What the pods of some objects write: their logs, read again and again with the caller's own credentials.
+"""What some pods write: their logs, read again and again with the caller's own credentials.
 
 Held by tests/reconciler/clusters/kubernetes/test_pod_logs.py: no line comes twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from reconciler.clusters.kubernetes.api.api_client import Api, Json, Rejected
 from reconciler.clusters.kubernetes.workloads.pod_objects import read_pod
-from reconciler.model.pod_port import OwnerObject
-from reconciler.workloads.owners import workload_of
+from reconciler.model.pod_port import Pod
 
 MOST_BYTES = 1 << 20
 """Most that is read of one container at a time."""
@@ -30,26 +29,17 @@ class LogLine:
 
 
 class PodLogs:
-    """The logs of the pods of these objects of one namespace; remembers how far it has read."""
+    """The logs of some pods of one namespace; remembers how far it has read."""
 
-    def __init__(self, api: Api, cluster: str, namespace: str, objects: Collection[tuple[str, str]]) -> None:
-        """`objects`: kinds and names."""
-        self._api, self._cluster, self._objects = api, cluster, frozenset(objects)
+    def __init__(self, api: Api, cluster: str, namespace: str, is_own: Callable[[Pod], bool]) -> None:
+        self._api, self._cluster, self._is_own = api, cluster, is_own
         self._pods = f"/api/v1/namespaces/{namespace}/pods"
         self._read: dict[tuple[str, str], str] = {}  # time of the last line, by uid of the pod and container
 
     def news(self) -> list[LogLine]:
         """What was written since the last look, by time. Raises Fault if the cluster does not answer, or refuses."""
-        items = list(self._api.items(self._pods))
-        found = [line for item in self._own(items) for line in self._of_pod(item)]
-        return sorted(found, key=lambda line: line.at)
-
-    def _own(self, items: list[Json]) -> Iterator[Json]:
-        nothing: dict[str, OwnerObject] = {}
-        for item in items:
-            key = workload_of(read_pod(item, self._cluster), nothing).key
-            if (key.kind, key.name) in self._objects:
-                yield item
+        own = [item for item in self._api.items(self._pods) if self._is_own(read_pod(item, self._cluster))]
+        return sorted((line for item in own for line in self._of_pod(item)), key=lambda line: line.at)
 
     def _of_pod(self, item: Json) -> Iterator[LogLine]:
         statuses = (item.get("status") or {}).get("containerStatuses") or ()

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, cast
 
 import pytest
 
+from reconciler.cli.answers.job_logs import is_of
 from reconciler.clusters.kubernetes.api.api_client import Api, Json, Rejected
 from reconciler.clusters.kubernetes.workloads.pod_logs import PodLogs
 
-LOG = "/api/v1/namespaces/vision/pods/{}/log"
+JOB = {"objects": [{"kind": "ConfigMap", "name": "other"}, {"kind": "Job", "name": "train"}]}
 
 
 def pod(name: str, job: str, state: str = "running") -> Json:
@@ -46,7 +48,7 @@ def server() -> Server:
 
 
 def test_each_line_comes_once_and_only_of_the_own_pods(server: Server) -> None:
-    logs = PodLogs(cast(Api, server), "east", "vision", {("Job", "train")})
+    logs = PodLogs(cast(Api, server), "east", "vision", partial(is_of, JOB))
     server.logs = {
         "a-0": ["2026-11-21T08:00:00.1Z one", "2026-11-21T08:00:00.5Z two words"],
         "b-0": ["2026-11-21T08:00:00.2Z hidden"],
@@ -64,4 +66,4 @@ def test_a_refusal_is_told(server: Server) -> None:
 
     server.text = refused  # type: ignore[method-assign]
     with pytest.raises(Rejected, match="forbidden"):
-        PodLogs(cast(Api, server), "east", "vision", {("Job", "train")}).news()
+        PodLogs(cast(Api, server), "east", "vision", partial(is_of, JOB)).news()
