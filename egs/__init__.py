@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from egs import aio, exceptions
     from egs.calls import *
     from egs.connection import *
+    from egs.data.endpoints import *
     from egs.data.fleet import *
     from egs.data.gpr import *
     from egs.data.jobs import *
@@ -39,6 +40,8 @@ __all__ = [
     "DeployedJob",
     "Diagnosis",
     "EgsApplicationException",
+    "EndpointVersion",
+    "EndpointWeights",
     "EventRow",
     "Finding",
     "FreeNodes",
@@ -48,11 +51,13 @@ __all__ = [
     "GpuRequestData",
     "GpuRequestStatus",
     "GpuSlicingProfile",
+    "InferenceEndpoint",
     "Inventory",
     "InventoryUsage",
     "Items",
     "Job",
     "JobObject",
+    "ListInferenceEndpointsResponse",
     "ListInventoryResponse",
     "ListWorkspaceInventoryUsageResponse",
     "ListWorkspacesResponse",
@@ -91,9 +96,12 @@ __all__ = [
     "delete_workload_placement",
     "delete_workspace",
     "deploy_job",
+    "describe_inference_endpoint",
     "detach_cluster_from_workspace",
     "diagnose",
     "difference",
+    "endpoint",
+    "endpoints",
     "events",
     "exceptions",
     "extend",
@@ -117,6 +125,7 @@ __all__ = [
     "list_api_keys",
     "list_gpr_template_bindings",
     "list_gpr_templates",
+    "list_inference_endpoint",
     "list_workload_placements",
     "list_workload_placements_by_workspace",
     "list_workspace_policies",
@@ -125,6 +134,7 @@ __all__ = [
     "plan_maintenance",
     "problems",
     "promises",
+    "promote_endpoint",
     "queue",
     "reject",
     "release_gpu",
@@ -137,6 +147,7 @@ __all__ = [
     "request_usage",
     "restore_gpu_request",
     "resume_gpu_request",
+    "roll_back_endpoint",
     "schedule",
     "show_undo",
     "stop_gpu_request",
@@ -173,6 +184,7 @@ _PLACES = (
     "data.fleet",
     "data.jobs",
     "data.running",
+    "data.endpoints",
     "calls",
 )
 """Modules that define the names; the last one also loads httpx."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from egs.asking import choosing, fleet, following, keys, login, looking, requesting, running, templates
+from egs.asking import endpoints as served
 from egs.asking import jobs as workloads_filed
 from egs.functions import blocking, iterating
 
@@ -49,6 +50,12 @@ get_workload_placement = blocking(workloads_filed.get_workload_placement)
 list_workload_placements = blocking(workloads_filed.list_workload_placements)
 list_workload_placements_by_workspace = blocking(workloads_filed.list_workload_placements_by_workspace)
 delete_workload_placement = blocking(workloads_filed.delete_workload_placement)
+endpoints = blocking(served.endpoints)
+endpoint = blocking(served.endpoint)
+promote_endpoint = blocking(served.promote_endpoint)
+roll_back_endpoint = blocking(served.roll_back_endpoint)
+list_inference_endpoint = blocking(served.list_inference_endpoint)
+describe_inference_endpoint = blocking(served.describe_inference_endpoint)
 gpus = blocking(running.gpus)
 alerts = blocking(running.alerts)
 gpu_values = blocking(running.gpu_values)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from egs.aio.functions import coroutine, iterating
 from egs.asking import choosing, fleet, following, keys, login, looking, requesting, running, templates
+from egs.asking import endpoints as served
 from egs.asking import jobs as workloads_filed
 from egs.sessions import get_authenticated_session, get_global_session, update_global_session
 
@@ -21,19 +22,21 @@ __all__ = [
     "clear_node", "create_api_key", "create_gpr_template", "create_gpr_template_binding", "create_owner_api_key",
     "create_workload_placement_from_manifest", "create_workspace", "delete_api_key", "delete_gpr_template",
     "delete_gpr_template_binding", "delete_job", "delete_workload_placement", "delete_workspace", "deploy_job",
-    "detach_cluster_from_workspace", "diagnose", "difference", "events", "extend", "free_nodes",
-    "get_authenticated_session", "get_global_session", "get_gpr_template", "get_gpr_template_binding",
-    "get_workload_placement", "get_workspace", "get_workspace_kubeconfig", "get_workspace_policy",
-    "gpu_request_status", "gpu_request_status_for_workspace", "gpu_values", "gpus", "insights", "inventory", "job",
-    "jobs", "list_api_keys", "list_gpr_template_bindings", "list_gpr_templates", "list_workload_placements",
-    "list_workload_placements_by_workspace", "list_workspace_policies", "list_workspaces", "move_gpu_request",
-    "plan_maintenance", "problems", "promises", "queue", "reject", "release_gpu", "remove_maintenance", "request_gpu",
+    "describe_inference_endpoint", "detach_cluster_from_workspace", "diagnose", "difference", "endpoint", "endpoints",
+    "events", "extend", "free_nodes", "get_authenticated_session", "get_global_session", "get_gpr_template",
+    "get_gpr_template_binding", "get_workload_placement", "get_workspace", "get_workspace_kubeconfig",
+    "get_workspace_policy", "gpu_request_status", "gpu_request_status_for_workspace", "gpu_values", "gpus", "insights",
+    "inventory", "job", "jobs", "list_api_keys", "list_gpr_template_bindings", "list_gpr_templates",
+    "list_inference_endpoint", "list_workload_placements", "list_workload_placements_by_workspace",
+    "list_workspace_policies", "list_workspaces", "move_gpu_request", "plan_maintenance", "problems", "promises",
+    "promote_endpoint", "queue", "reject", "release_gpu", "remove_maintenance", "request_gpu",
     "request_gpu_with_auto_cluster", "request_gpu_with_auto_gpu_selection", "request_gpu_with_auto_selection",
-    "request_gpu_with_manual_selection", "request_usage", "restore_gpu_request", "resume_gpu_request", "schedule",
-    "show_undo", "stop_gpu_request", "undo", "update_global_session", "update_gpr_template",
-    "update_gpr_template_binding", "update_gpu_request", "update_gpu_request_name", "update_gpu_request_priority",
-    "update_workspace", "update_workspace_policy", "usage", "wait_for", "wait_time", "watch", "watch_events",
-    "what_if", "why", "workload", "workload_pods", "workloads", "workspace_inventory", "write_status",
+    "request_gpu_with_manual_selection", "request_usage", "restore_gpu_request", "resume_gpu_request",
+    "roll_back_endpoint", "schedule", "show_undo", "stop_gpu_request", "undo", "update_global_session",
+    "update_gpr_template", "update_gpr_template_binding", "update_gpu_request", "update_gpu_request_name",
+    "update_gpu_request_priority", "update_workspace", "update_workspace_policy", "usage", "wait_for", "wait_time",
+    "watch", "watch_events", "what_if", "why", "workload", "workload_pods", "workloads", "workspace_inventory",
+    "write_status",
 ]  # fmt: skip
 
 authenticate = coroutine(login.authenticate)
@@ -79,6 +82,12 @@ get_workload_placement = coroutine(workloads_filed.get_workload_placement)
 list_workload_placements = coroutine(workloads_filed.list_workload_placements)
 list_workload_placements_by_workspace = coroutine(workloads_filed.list_workload_placements_by_workspace)
 delete_workload_placement = coroutine(workloads_filed.delete_workload_placement)
+endpoints = coroutine(served.endpoints)
+endpoint = coroutine(served.endpoint)
+promote_endpoint = coroutine(served.promote_endpoint)
+roll_back_endpoint = coroutine(served.roll_back_endpoint)
+list_inference_endpoint = coroutine(served.list_inference_endpoint)
+describe_inference_endpoint = coroutine(served.describe_inference_endpoint)
 gpus = coroutine(running.gpus)
 alerts = coroutine(running.alerts)
 gpu_values = coroutine(running.gpu_values)

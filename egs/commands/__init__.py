@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
         watch,
     )
     from egs.commands.proposed import advise, whatif
-    from egs.commands.running import diagnose, jobs, top
+    from egs.commands.running import diagnose, endpoints, jobs, top
     from egs.commands.timelines import diff
 
     for part in (
@@ -43,6 +43,7 @@ def register(app: typer.Typer) -> None:
         diagnose,
         requests,
         jobs,
+        endpoints,
         slices,
         keys,
         decisions,

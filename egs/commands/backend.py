@@ -170,6 +170,12 @@ class Backend(Protocol):
     def delete_job(self, workload: str) -> None:
         """Delete a workload."""
 
+    def promote_endpoint(self, endpoint: str, version: str, percent: int) -> None:
+        """Give a version that share of the traffic."""
+
+    def roll_back_endpoint(self, endpoint: str) -> None:
+        """Bring back the weights that stood before."""
+
     def edit(self, request: str, words: Sequence[str]) -> None:
         """Change fields of a request, typed as `FIELD=VALUE`. Every change reports on stderr where it is now."""
 

@@ -34,6 +34,13 @@ def _money(row: Row) -> str | None:
     return None if row["cost"] is None else f"{row['cost']:.2f} {row.get('currency', '')}".rstrip()
 
 
+def _share(version: Row) -> str:
+    """A version's share now, what it goes to, and its ready replicas."""
+    now, wanted, ready = (version[name] for name in ("weight", "wanted", "ready"))
+    share = f"{now} %" if now == wanted else f"{now} of {wanted} %"
+    return f"{version['name']} {share}" + ("" if ready is None else f" ({ready} ready)")
+
+
 def _node(row: Row) -> str:
     return f"{row['cluster']}/{row['name']}"
 
@@ -194,6 +201,21 @@ JOBS = Kind(
     (("NAMESPACE", field("namespace")), ("MESSAGE", field("message"))),
     name=key,
 )
+ENDPOINTS = Kind(
+    "endpoint",
+    "no endpoint",
+    (
+        ("ENDPOINT", key),
+        ("PHASE", field("phase")),
+        ("SINCE", at("since")),
+        ("REQUEST", field("gpr")),
+        ("CLUSTER", field("cluster")),
+        ("VERSIONS", lambda row: [_share(each) for each in row["versions"]]),
+        ("REASON", field("reason")),
+    ),
+    (("BACKEND", field("backend")), ("HOSTNAMES", field("hostnames")), ("MESSAGE", field("message"))),
+    name=key,
+)
 QUEUE = Kind(
     "waiting request",
     "no request waits",
@@ -302,6 +324,7 @@ SINGULAR = {
     "alerts": "alert",
     "requests": "request",
     "jobs": "job",
+    "endpoints": "endpoint",
     "events": "event",
     "problems": "problem",
     "workloads": "workload",

@@ -122,6 +122,13 @@ LISTS: Mapping[str, Listed] = {
         ("jobs --slice vision",),
         {"slice": Slice},
     ),
+    "endpoints": Listed(
+        kinds.ENDPOINTS,
+        "Served models, with their versions.",
+        "List endpoints: where each is served, and how its traffic is shared between its versions.",
+        ("endpoints --slice vision",),
+        {"slice": Slice},
+    ),
     "queue": Listed(
         kinds.QUEUE,
         "Waiting requests, in order, with their starts.",
@@ -226,6 +233,14 @@ WHOLES: Mapping[str, Described] = {
         "SLICE/NAME",
         "The workload.",
     ),
+    "endpoint": Described(
+        "A served model: versions, weights, objects.",
+        "Show an endpoint: where it is served, its versions with weights and ready replicas, its objects, and what "
+        "happened.",
+        ("endpoint vision/captions",),
+        "SLICE/NAME",
+        "The endpoint.",
+    ),
     "cluster": Described(
         "A cluster: pools and schedule.",
         "Show a cluster: its pools, how fresh its status is, and which requests have its nodes when.",
@@ -248,7 +263,7 @@ def register(app: typer.Typer) -> None:
         "get",
         "List things of one kind.",
         "List GPRs, slices, requests for slices, clusters, nodes, GPUs, the queue, events, alerts, problems, "
-        "workloads, jobs.\n\n\b\nExample:\n  egs get queue",
+        "workloads, jobs, endpoints.\n\n\b\nExample:\n  egs get queue",
     )
     for name, listed in LISTS.items():
         _add_list(get, name, listed)

@@ -18,6 +18,7 @@ _LISTS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "gprs": ("tables/gprs", _WORKSPACE),
     "queue": ("queue", _WORKSPACE),
     "jobs": ("tables/jobs", _WORKSPACE),
+    "endpoints": ("tables/endpoints", _WORKSPACE),
     "events": ("events", {"grep": "q"}),
     "problems": ("problems", {}),
     "workloads": ("workloads", _WORKSPACE),
@@ -89,6 +90,15 @@ class Server:
 
     def delete_job(self, workload: str) -> None:
         filed_jobs.delete(workload)
+
+    def promote_endpoint(self, endpoint: str, version: str, percent: int) -> None:
+        body = {"version": version, "weight": percent}
+        done = asking.send("POST", f"endpoints/{named(endpoint)}/promote", body)
+        changes.report(f"Promote {version} of {endpoint} to {percent} %", done["change"])
+
+    def roll_back_endpoint(self, endpoint: str) -> None:
+        done = asking.send("POST", f"endpoints/{named(endpoint)}/rollback", {})
+        changes.report(f"Roll back {endpoint}", done["change"])
 
     def why(self, request: str) -> Row:
         return without_id(asking.get("gpr/why", {"gprId": named(request)}))

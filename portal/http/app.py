@@ -100,9 +100,9 @@ def _place(
 
 def found_routers() -> Iterator[APIRouter]:
     """Routers of all modules in `portal.routes`; the most used come first, because they are matched first."""
-    found = {module.name for module in pkgutil.iter_modules(routes.__path__)}
-    for name in sorted(found, key=lambda name: (name not in OFTEN, name)):
-        router: APIRouter = importlib.import_module(f"{routes.__name__}.{name}").router
+    found = [m.name for m in pkgutil.walk_packages(routes.__path__, f"{routes.__name__}.") if not m.ispkg]
+    for name in sorted(found, key=lambda name: (name.rpartition(".")[2] not in OFTEN, name)):
+        router: APIRouter = importlib.import_module(name).router
         yield router
 
 

@@ -40,6 +40,7 @@ PLACES = (
     Place("/workspaces", "Workspaces", "workspaces"),
     Place("/jobs", "Jobs", "jobs"),
     Place("/workloads", "AI workloads", "workloads"),
+    Place("/endpoints", "Endpoints", "endpoints"),
     Place("/inventory", "Inventory", "inventory"),
     Place("/events", "Events", "events", others=("/alerts",)),
     Place("/usage", "Usage", "usage"),

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from portal.http.context import Changed
 
 DID: Mapping[str, str] = {
+    "weights": "The new weights are filed; traffic follows once the versions are ready",
     "file": "Your request is filed",
     "edit": "Your edit is filed",
     "extend": "The extension is asked for; the controller grants it if it delays no promise",

@@ -60,6 +60,12 @@ _EXAMPLES: dict[str, Row] = {
     "slice": {"name": "vision", "clusters": ["east"], "waiting": 1, "holding": 0, "gpusHeld": 0},
     "request": {"name": "nlp", "phase": "PendingApproval", "requester": "cy@example.com"},
     "job": {"slice": "vision", "name": "finetune", "phase": "Running", "gpr": "train", "cluster": "east"},
+    "endpoint": {
+        "slice": "vision",
+        "name": "captions",
+        "phase": "Serving",
+        "versions": [{"name": "v1", "weight": 100, "wanted": 100, "ready": 2}],
+    },
     "cluster": {"name": "east", "driver": "kubernetes", "mode": "manage", "reachable": True},
     "capacity": {
         "gpuShape": "H100-80GB",
@@ -112,6 +118,14 @@ def jobs(view: Then, caller: Asking, wanted: Portioned, slice_name: SliceName = 
     return _page(table_rows.jobs(view, caller, slice_name), wanted, _full)
 
 
+@router.get("/endpoints", summary="egs get endpoints", responses=_list_of("endpoint", 410))
+def endpoints(view: Then, caller: Asking, wanted: Portioned, slice_name: SliceName = "") -> Rows:
+    """Served models, with their versions and weights."""
+    if slice_name:
+        _slice_seen(view, caller, slice_name)
+    return _page(table_rows.endpoints(view, caller, slice_name), wanted, _full)
+
+
 @router.get("/clusters", summary="egs get clusters", responses=_list_of("cluster", 410))
 def clusters(view: Then, caller: Asking, wanted: Portioned) -> Rows:
     """Clusters and their pools."""
@@ -159,6 +173,12 @@ def slice_(view: Then, caller: Asking, name: Name) -> Envelope[Row]:
 def request(view: Looking, caller: Asking, of: Of, name: Name) -> Envelope[Row]:
     """Everything about one request for a slice."""
     return ok(table_rows.described_request(view, caller, of.store, name))
+
+
+@router.get("/endpoint", summary="egs describe endpoint", responses=_shown(_EXAMPLES["endpoint"], 410))
+def endpoint(view: Then, caller: Asking, name: Name) -> Envelope[Row]:
+    """One endpoint: its versions, its objects, and its latest events."""
+    return ok(table_rows.described_endpoint(view, caller, name))
 
 
 @router.get("/job", summary="egs describe job", responses=_shown(_EXAMPLES["job"], 410))

@@ -21,7 +21,7 @@ from portal.views.view import View
 from reconciler.planning.free_hours import Needs
 from reconciler.queries import details, job_rows, tables, workspace_requests
 from reconciler.queries.event_search import EventRow, Filter, slice_of_event
-from reconciler.queries.running import capacity_rows
+from reconciler.queries.running import capacity_rows, endpoint_rows
 from reconciler.store.store_port import Store
 from schemas.rules.view import workspace_path
 from schemas.status.gpr_status import Phase
@@ -70,6 +70,21 @@ def described_job(view: View, caller: Caller, key: str) -> Row:
     if not caller.may_see(slice_) or key not in known:
         raise not_found("workload", key)
     found = job_rows.job_data(view.state, key, _told(view, caller, Filter(slice=slice_)))
+    return veiled(Redactor(caller, view), found)
+
+
+def endpoints(view: View, caller: Caller, slice_: str) -> list[Row]:
+    """Endpoints of slices that the caller may see; an empty `slice_` means all."""
+    rows = endpoint_rows.rows(view.state, slice_ or None)
+    return [veiled(Redactor(caller, view), row) for row in rows if caller.may_see(row["slice"])]
+
+
+def described_endpoint(view: View, caller: Caller, key: str) -> Row:
+    """The data of `egs describe endpoint`."""
+    slice_ = key.partition("/")[0]
+    if not caller.may_see(slice_) or key not in endpoint_rows.known(view.state):
+        raise not_found("endpoint", key)
+    found = endpoint_rows.endpoint_data(view.state, key, _told(view, caller, Filter(slice=slice_)))
     return veiled(Redactor(caller, view), found)
 
 

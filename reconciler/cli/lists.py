@@ -15,7 +15,7 @@ from reconciler.queries import details, holds, job_rows, policy_problems, tables
 from reconciler.queries.arguments import moment
 from reconciler.queries.event_search import EventRow, Filter, event_row, events, events_at
 from reconciler.queries.past.state_then import state_then
-from reconciler.queries.running import capacity_rows
+from reconciler.queries.running import capacity_rows, endpoint_rows
 from reconciler.queries.state import State, clock, read_state
 from reconciler.queries.tables import Rows
 from reconciler.sources.command_errors import NotFound, WrongUse
@@ -78,6 +78,8 @@ def described(where: Where, kind: str, name: str) -> dict[str, Any]:
                 return details.slice_data(state, name, latest(Filter(slice=name)))
             case "job":
                 return job_rows.job_data(state, name, latest(Filter(slice=name.partition("/")[0])))
+            case "endpoint":
+                return endpoint_rows.endpoint_data(state, name, latest(Filter(slice=name.partition("/")[0])))
             case "cluster":
                 return details.cluster_data(state, name, latest(Filter(cluster=name)))
             case "node":
@@ -154,5 +156,6 @@ _OF_STATE: Mapping[str, Callable[[_Seen, Filters], Rows]] = {
     "nodes": _nodes,
     "capacity": _capacity,
     "jobs": lambda seen, filters: job_rows.rows(seen.state, filters["slice"]),
+    "endpoints": lambda seen, filters: endpoint_rows.rows(seen.state, filters["slice"]),
     "queue": lambda seen, filters: tables.queue(replace(seen.state, now=seen.now), filters["slice"]),
 }

@@ -147,6 +147,16 @@ class Repository:
 
         delete(self._means(), workload)
 
+    def promote_endpoint(self, endpoint: str, version: str, percent: int) -> None:
+        from reconciler.cli.answers.endpoint_weights import promote
+
+        promote(self._means(), endpoint, version, percent)
+
+    def roll_back_endpoint(self, endpoint: str) -> None:
+        from reconciler.cli.answers.endpoint_weights import rollback
+
+        rollback(self._means(), endpoint)
+
     def edit(self, request: str, words: Sequence[str]) -> None:
         from reconciler.changes.requests import assignments, change
 

@@ -125,7 +125,7 @@ def _without_nodes(
             return _since(before, gone, now)
     pending = _pending(spec, now)
     if request is None:
-        text = f"slice {spec.slice} has no request {spec.gpr}; the workload starts with it"
+        text = f"slice {spec.slice} has no request {spec.gpr}; it starts with that request"
         return _since(before, pending.edited(reason="RequestMissing", message=text), now)
     if waits:
         text = f"it waits until {spec.slice}/{spec.gpr} is Provisioned"

@@ -30,7 +30,19 @@ class Asked:
     window: timedelta
 
 
+@dataclass(frozen=True)
+class Load:
+    """Which pods' requests are counted, and where."""
+
+    cluster: str
+    source: Prometheus
+    namespace: str
+    pods: str  # what their names begin with
+
+
 Observed = Mapping[str, Mapping[str, Observation]]
 """By endpoint and version; an endpoint whose source does not answer is absent."""
 Watch = Callable[[Sequence[Asked], datetime], Observed]
 """Observes endpoints now. Never raises."""
+CountLoad = Callable[[Load, datetime], float | None]
+"""Requests that run and wait; None: no pod tells. Raises `Fault` or `UserError`. Called from any thread."""

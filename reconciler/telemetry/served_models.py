@@ -12,12 +12,14 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from math import isfinite
 from pathlib import Path
+from threading import Lock
 from typing import Any, Protocol
 
-from reconciler.model.observation import Asked, Observation, Observed
+from reconciler.model.observation import Asked, Load, Observation, Observed
 from reconciler.telemetry.prometheus_queries import quoted
 from reconciler.telemetry.prometheus_telemetry import PrometheusTelemetry
 from reconciler.telemetry.telemetry_port import SHARED
+from schemas.documents.metrics import Prometheus
 from schemas.errors import Fault, UserError
 
 log = logging.getLogger(__name__)
@@ -56,13 +58,57 @@ def load(
 
 
 @dataclass(slots=True)
+class _Opened:
+    """A connection for each cluster's Prometheus, opened again when its manifest changes."""
+
+    files: Path | None
+    _open: dict[str, tuple[Prometheus, PrometheusTelemetry]] = field(default_factory=dict)
+
+    def source(self, cluster: str, source: Prometheus) -> PrometheusTelemetry:
+        known = self._open.get(cluster)
+        if known is not None and known[0] == source:
+            return known[1]
+        if known is not None:
+            known[1].close()
+        made = PrometheusTelemetry(cluster, source, self.files)
+        self._open[cluster] = (source, made)
+        return made
+
+    def close(self) -> None:
+        for _, source in self._open.values():
+            source.close()
+
+
+class ModelLoads:
+    """`CountLoad` of one process, shared by its callers. `files`: credentials of Prometheus; None: there are none."""
+
+    def __init__(self, files: Path | None = None) -> None:
+        self._opened, self._lock = _Opened(files), Lock()
+        self._known: dict[tuple[str, str, str], tuple[datetime, float | None]] = {}
+
+    def __call__(self, asked: Load, now: datetime) -> float | None:
+        """An answer serves for a few seconds; one question at a time. Raises `Fault` or `UserError`."""
+        key = (asked.cluster, asked.namespace, asked.pods)
+        with self._lock:
+            known = self._known.get(key)
+            if known is None or not known[0] <= now < known[0] + SHARED:
+                source = self._opened.source(asked.cluster, asked.source)
+                known = (now, load(source, asked.source.matchers, asked.namespace, asked.pods, now))
+                self._known = {k: v for k, v in self._known.items() if now < v[0] + SHARED} | {key: known}
+            return known[1]
+
+    def close(self) -> None:
+        with self._lock:
+            self._opened.close()
+
+
 class ModelWatch:
     """`Watch` of one controller. `files`: credentials of Prometheus; None: there are none."""
 
-    files: Path | None = None
-    _open: dict[str, tuple[object, PrometheusTelemetry]] = field(default_factory=dict)
-    _known: dict[str, tuple[Asked, datetime, dict[str, Observation]]] = field(default_factory=dict)
-    _told: dict[str, str] = field(default_factory=dict)
+    def __init__(self, files: Path | None = None) -> None:
+        self._opened = _Opened(files)
+        self._known: dict[str, tuple[Asked, datetime, dict[str, Observation]]] = {}
+        self._told: dict[str, str] = {}
 
     def __call__(self, asked: Sequence[Asked], now: datetime) -> Observed:
         """An answer serves for a few seconds; of a cluster that fails nothing more is asked in this look."""
@@ -89,21 +135,11 @@ class ModelWatch:
         return kept
 
     def _observed(self, each: Asked, now: datetime) -> dict[str, Observation]:
-        source, matchers = self._source(each), each.source.matchers
+        source, matchers = self._opened.source(each.cluster, each.source), each.source.matchers
         found = {name: observation(source, matchers, each, pods, now) for name, pods in each.pods}
         self._known[each.endpoint] = (each, now, found)
         self._told.pop(each.cluster, None)
         return found
-
-    def _source(self, each: Asked) -> PrometheusTelemetry:
-        known = self._open.get(each.cluster)
-        if known is not None and known[0] == each.source:
-            return known[1]
-        if known is not None:
-            known[1].close()
-        made = PrometheusTelemetry(each.cluster, each.source, self.files)
-        self._open[each.cluster] = (each.source, made)
-        return made
 
     def _tell(self, cluster: str, message: str) -> None:
         if self._told.get(cluster) != message:

@@ -113,7 +113,7 @@ class Scaling(Model):
     )
     authentication: LongName | None = Field(
         None,
-        description="With keda: TriggerAuthentication of the namespace with an API key of a Viewer as bearerToken.",
+        description="With keda: TriggerAuthentication of the namespace with an API key of a Viewer as parameter token.",
     )
 
 

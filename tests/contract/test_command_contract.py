@@ -18,6 +18,8 @@ from egs.commands.questions import LONGEST_COUNTED_S
 from egs.remote import asking
 from reconciler.accounts.insights import MARKS_S
 from tests.egs.remote import CLIENT_ALONE, Done, Shell
+from tests.support.endpoints import document as endpoint
+from tests.support.endpoints import version
 from tests.support.portal import Site
 from tests.support.world import gpr
 
@@ -45,6 +47,10 @@ READS = [
     "job list --slice vision",
     "describe job vision/finetune",
     "describe job vision/later",
+    "get endpoints",
+    "get endpoint vision/chat",
+    "endpoint list --slice vision",
+    "describe endpoint vision/chat",
     "get queue",
     "get queue --slice nlp",
     "get events",
@@ -80,6 +86,9 @@ JOBS = {"finetune": "runs", "later": "nothing"}
 """Workloads and their requests."""
 
 
+ENDPOINT = "slices/vision/endpoints/chat.yaml"
+
+
 def workload(name: str, gpr: str) -> str:
     """A workload with one Job, as a file."""
     spec = {"template": {"spec": {"containers": [{"name": "main", "image": "example.com/train"}]}}}
@@ -100,6 +109,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     made.file("nlp/more", nodes=1, duration="1h")
     made.settle()
     made.commit({f"slices/vision/workloads/{name}.yaml": workload(name, gpr) for name, gpr in JOBS.items()})
+    made.commit({ENDPOINT: endpoint("chat", "vision", gpr="runs", versions=[version("v1"), version("v2")])})
     made.settle()
     made.file("vision/waits", nodes=3, duration="1h", clusters=["east"], displayName="Later: much")
     made.file("vision/asks", nodes=4, duration="1h", clusters=["east"], gpusPerNode=8)
@@ -317,6 +327,21 @@ def test_a_workload_is_tried_filed_and_deleted(egs: Backend, tmp_path: Path) -> 
 
 
 PATH = "slices/vision/workloads/tune.yaml"
+
+
+def test_a_version_is_promoted_and_rolled_back(egs: Backend) -> None:
+    """J2: the file changes, and nothing else in it does."""
+    site = egs.shell.site
+    site.commit({ENDPOINT: endpoint("chat", "vision", gpr="runs", versions=[version("v1"), version("v2")])})
+    site.settle()
+    done = egs("endpoint promote vision/chat v2 --weight 25")
+    assert (done.code, "Promote v2 of vision/chat to 25 %: committed to main as" in done.err) == (0, True), (
+        done.err
+    )
+    assert egs.spec(ENDPOINT)["weights"] == {"v1": 75, "v2": 25}
+    for wrong in ("promote vision/chat v9", "promote vision/none v1", "rollback vision/none"):
+        assert egs(f"endpoint {wrong}").code == 1, wrong
+    assert egs("endpoint promote vision/chat v2 --weight 0").code == 2
 
 
 def test_what_waits_is_edited_and_cancelled(egs: Backend) -> None:

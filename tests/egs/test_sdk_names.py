@@ -59,6 +59,8 @@ POSITIONAL = {
     "list_workload_placements": S,
     "list_workload_placements_by_workspace": f"workspace_name, {S}",
     "delete_workload_placement": f"workload_name, {S}",
+    "list_inference_endpoint": f"workspace_name, {S}",
+    "describe_inference_endpoint": f"workspace_name, endpoint_name, cluster_name, {S}",
 }
 """Positional parameters that come first, in the documented order, with their defaults."""
 AUTO = (

@@ -15,6 +15,7 @@ import pytest
 
 from portal.identity.sessions import Session, issue
 from schemas.reading.yaml_text import dump
+from tests.support.endpoints import document as endpoint
 from tests.support.portal import HEAD, KEYS, Site, api_key, template
 from tests.support.world import gpr, gpr_path, project, slice_
 
@@ -228,6 +229,10 @@ TABLE: Mapping[str, Path] = {
     "GET /tables/slices": Path(_known),
     "GET /tables/requests": Path(_known),
     "GET /tables/jobs": Path(_sees, OF_SLICE),
+    "POST /endpoints/{slice_name}/{name}/promote": Path(WORKS, body={"version": "none"}, done="senseless"),
+    "POST /endpoints/{slice_name}/{name}/rollback": Path(WORKS, body={}, done="senseless"),
+    "GET /endpoints/{slice_name}/{name}/replicas": Path(_sees, done="senseless"),
+    "GET /tables/endpoints": Path(_sees, OF_SLICE),
     "GET /tables/clusters": Path(_known),
     "GET /tables/nodes": Path(_known),
     "GET /tables/capacity": Path(_known),
@@ -235,6 +240,7 @@ TABLE: Mapping[str, Path] = {
     "GET /tables/slice": Path(_sees, {"name": "{slice}"}),
     "GET /tables/request": Path(lambda role, side: "in" if role == "admin" else "hidden", {"name": "wish"}),
     "GET /tables/job": Path(_sees, {"name": "{slice}/first"}),
+    "GET /tables/endpoint": Path(_sees, {"name": "{slice}/chat"}),
     "GET /tables/cluster": Path(_known, {"name": "east"}),
     "GET /tables/node": Path(_known, {"name": "east/h100-1"}),
 }
@@ -262,6 +268,7 @@ def files() -> dict[str, str]:
             found[gpr_path(f"{name}/{each}")] = gpr(name, each, nodes=2)
         spec = {"slice": name, "gpr": "first", "manifests": [JOB]}
         found[f"slices/{name}/workloads/first.yaml"] = document("Workload", "first", spec)
+        found[f"slices/{name}/endpoints/chat.yaml"] = endpoint("chat", name, gpr="first")
     return found
 
 
@@ -291,7 +298,9 @@ class World:
         ids = {name: id_ for id_, name in self.site.view.ids.items()}
         values = {"slice": slice_name, "id": ids.get(f"{slice_name}/first", ""), "n": str(next(self.numbers))}
         method, _, where = route.partition(" ")
-        where = where.replace("{id:path}", f"{slice_name}/first")
+        where = where.replace("{id:path}", f"{slice_name}/first").replace(
+            "{slice_name}/{name}", f"{slice_name}/chat"
+        )
         where = where.replace("{name}", slice_name).replace("{id}", "0" * 32)
         url = where if where in NOT_API else f"{API}{where}"
         body = None if path.body is None else filled(path.body, values)

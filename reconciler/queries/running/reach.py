@@ -19,6 +19,7 @@ from reconciler.settings import Settings
 from reconciler.store.store_port import Store
 from reconciler.telemetry.fleet_telemetry import FleetTelemetry
 from reconciler.telemetry.open_telemetry import Simulated, TelemetryOptions, open_telemetry
+from reconciler.telemetry.served_models import ModelLoads
 from reconciler.trust.machines import machines_of
 from schemas.documents.cluster import ClusterSpec
 from schemas.errors import Fault
@@ -44,8 +45,10 @@ def sources_of(
     def close() -> None:
         pods.close()
         telemetry.close()
+        loads.close()
 
-    return Sources(telemetry, pods, AgentDevices(store, machines), telemetry.follow, close)
+    devices, loads = AgentDevices(store, machines), ModelLoads(metrics_files)
+    return Sources(telemetry, pods, devices, telemetry.follow, close, loads)
 
 
 def _observer(

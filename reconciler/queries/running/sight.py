@@ -16,6 +16,7 @@ from datetime import datetime
 from functools import cached_property
 
 from reconciler.model.facts import Facts, NodeKey, Wanted
+from reconciler.model.observation import CountLoad
 from reconciler.model.pod_port import PodSource, PodsSeen
 from reconciler.model.statuses import holders, live
 from reconciler.telemetry.leased_time import Leased, visible_latest
@@ -43,6 +44,8 @@ class Sources:
     """Tells the sources the clusters in force, before each look."""
     close: Callable[[], None] = lambda: None
     """No look follows."""
+    load: CountLoad = lambda _asked, _now: None
+    """Requests at hand of served models."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,100 @@
+"""`/endpoints`: how many replicas a version needs, for KEDA; weights as a change, and through the SDK (J2, J3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import pytest
+import yaml
+
+from reconciler.model.observation import Load
+from schemas.errors import Fault
+from tests.support.endpoints import document, version
+from tests.support.portal import KEYS, Site
+from tests.support.sdk import FACES
+
+ENDPOINT = "slices/vision/endpoints/chat.yaml"
+API = "/api/v1/endpoints/vision/chat"
+SCALING = {"by": "keda", "url": "https://egs.example.com", "requestsPerReplica": 16}
+SPEC: dict[str, Any] = {
+    "gpr": "serves",
+    "versions": [version("v1", replicas={"min": 1, "max": 4}), version("v2")],
+    "scaling": SCALING,
+}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    made = Site(tmp_path_factory.mktemp("site"))
+    made.settle()
+    east = yaml.safe_load(made.main("clusters/east.yaml") or "")
+    east["spec"]["metrics"] = {"prometheus": {"url": "https://prometheus.example.com"}}
+    made.commit({"clusters/east.yaml": yaml.safe_dump(east), ENDPOINT: document("chat", "vision", **SPEC)})
+    made.settle()
+    yield made
+    made.close()
+
+
+def counted(site: Site, monkeypatch: pytest.MonkeyPatch, answer: Any) -> list[Load]:
+    """What the Prometheus is asked, once it answers so."""
+    asked: list[Load] = []
+
+    def load(question: Load, _: datetime) -> float | None:
+        asked.append(question)
+        if isinstance(answer, Exception):
+            raise answer
+        found: float | None = answer
+        return found
+
+    parts = site.portal.parts
+    monkeypatch.setattr(
+        site.portal.app.state, "parts", replace(parts, sources=replace(parts.sources, load=load))
+    )
+    return asked
+
+
+def test_a_version_needs_replicas_for_its_requests(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """KEDA reads `replicas` at the top of the answer."""
+    with site.client("bo-viewer") as client:
+        counted(site, monkeypatch, 41.0)
+        waits = client.get(f"{API}/replicas", params={"version": "v1"})
+        assert (waits.status_code, waits.json()) == (200, {"replicas": 1, "load": None}), (
+            "it has no nodes yet"
+        )
+        site.file("vision/serves", nodes=1, duration="4h", clusters=["east"], gpusPerNode=8)
+        site.settle()
+        site.pass_time(10)
+        asked = counted(site, monkeypatch, 41.0)
+        serves = client.get(f"{API}/replicas", params={"version": "v1"})
+        assert serves.json() == {"replicas": 3, "load": 41.0}
+        assert (asked[0].cluster, asked[0].namespace, asked[0].pods) == ("east", "vision", "chat-v1")
+        assert client.get(f"{API}/replicas").status_code == 422, "there are two versions"
+        for silent in (Fault("it does not answer", "MetricsUnreachable"), None):
+            counted(site, monkeypatch, silent)
+            assert client.get(f"{API}/replicas", params={"version": "v1"}).status_code == 503
+
+
+@pytest.fixture(scope="module")
+def url(site: Site) -> Iterator[str]:
+    with site.server() as address:
+        yield address
+
+
+@pytest.mark.parametrize("face", sorted(FACES))
+def test_weights_are_changed_through_the_sdk(site: Site, url: str, face: str) -> None:
+    do = FACES[face]
+    session = do("authenticate", url, KEYS["bo-editor"])
+    site.commit({ENDPOINT: document("chat", "vision", **SPEC)})
+    site.settle()
+    done = do("promote_endpoint", "vision/chat", "v2", session, weight=30)
+    assert (done.weights, done.change.way) == ({"v1": 70, "v2": 30}, "pushed")
+    assert yaml.safe_load(site.main(ENDPOINT) or "")["spec"]["weights"] == {"v1": 70, "v2": 30}
+    site.settle()
+    site.refresh()
+    (found,) = do("list_inference_endpoint", "vision", session).endpoints
+    assert (found.endpoint_name, [each.wanted for each in found.versions]) == ("chat", [70, 30])
+    assert do("endpoint", "vision/chat", session).rollout["target"] == {"v1": 70, "v2": 30}
+    assert do("describe_inference_endpoint", "vision", "chat", "east", session).endpoint_name == "chat"
