@@ -34,6 +34,13 @@ OTHERWISE = {
     "by policy a request does not pay for the time in which a node failed, and for half an hour of each replacement": (
         "the failure is known a minute later, when the applier has looked, so that minute is paid"
     ),
+    "what a workload says of its checkpoints stands in the status, each ten minutes, and each minute near the end": (
+        "its word comes with the applier's next report"
+    ),
+    "of equally many leases those go that lose the least work since their checkpoints": "the same words come later",
+    "the end of a notice that passed while the controller was away is carried out when it is back": (
+        "the applier carries it out in time"
+    ),
 }
 """Stories that pull mode tells otherwise, and why."""
 
