@@ -10,6 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 import pytest
+import yaml
 from playwright.sync_api import Page
 
 from tests.browser.conftest import Visitor
@@ -28,11 +29,26 @@ CONTRAST = {"runOnly": {"type": "rule", "values": ["color-contrast"]}}
 RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}}
 
 
+OBJECTS = """
+{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: train}
+spec: {template: {spec: {containers: [{name: main, resources: {limits: {nvidia.com/gpu: 8}}}]}}}
+"""
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """Requests in every phase, an alert, a maintenance, a broken file."""
+    """Requests in every phase, a job, an alert, a maintenance, a broken file."""
     window = {"begin": "2026-11-23T08:00:00Z", "end": "2026-11-23T12:00:00Z", "reason": "rewiring"}
-    files = {"clusters/west.yaml": cluster("west", nodes=2, maintenance=[window])}
+    head = {"apiVersion": "egs.dev/v1alpha1", "kind": "Workload", "metadata": {"name": "train"}}
+    spec = {"slice": "vision", "gpr": "runs", "manifests": [*yaml.safe_load_all(OBJECTS)]}
+    files = {
+        "clusters/west.yaml": cluster("west", nodes=2, maintenance=[window]),
+        "slices/vision/workloads/train.yaml": yaml.safe_dump({**head, "spec": spec}),
+    }
     made = Site(tmp_path_factory.mktemp("site"), files)
     made.settle()
     made.file("vision/short", nodes=1, duration="30m")
