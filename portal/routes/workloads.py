@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Query
 
-from portal.http.context import Asking, Envelope, Looking, Of, Page, changed, ok
+from portal.http.context import Asking, Changed, Envelope, Looking, Of, Page, changed, ok
 from portal.http.errors import bad_parameters
 from portal.http.etags import WORKLOAD, of_each, tag_without
 from portal.http.names import checked_name
@@ -21,9 +21,9 @@ from portal.http.paging import Portioned, portion
 from portal.identity.redaction import Redactor
 from portal.identity.rights import check_member, seen_slice
 from portal.openapi.refusals import NAMED as REFUSED
-from portal.openapi.refusals import IdempotencyKey, refusals
+from portal.openapi.refusals import refusals
 from portal.vendor.gpr_answers import found_in, id_of
-from portal.vendor.gpr_filing import nonce_of
+from portal.vendor.gpr_filing import asked, nonce_of
 from portal.vendor.workload_models import (
     DEPLOY,
     DEPLOY_ON,
@@ -120,7 +120,7 @@ async def file_workload(
     view: Looking,
     caller: Asking,
     parts: Of,
-    idempotency: IdempotencyKey = "",
+    again: Named,
 ) -> Envelope[WorkloadFiled]:
     """Writes Kubernetes objects, and the request on whose nodes they run, in one change, as `egs job run`.
 
@@ -130,23 +130,34 @@ async def file_workload(
     seen_slice(view, caller, ask.slice_name)
     check_member(caller, ask.slice_name, "file workloads there")
     checked_name("name", ask.name)
+    nonce = nonce_of(caller.email, again.key) if again.key else secrets.token_hex(16)
+    if again.landed is not None:
+        gpr = await asyncio.to_thread(workload_changes.request_then, parts.store, again.landed.commit, ask)
+        return _filed(view, ask, (gpr, nonce), change=changed(again.landed))
     wanted = await asyncio.to_thread(workload_changes.new_workload, view, caller, ask)
-    nonce = nonce_of(caller.email, idempotency) if idempotency else secrets.token_hex(16)
 
     def make(view: View, tree: Tree) -> Changes:
         return workload_changes.filed(view, tree, wanted, nonce)
 
-    change, text = None, ""
     if ask.dry_run:
         files = await parts.costly.answer(tried, view, parts.store, caller, make, parts.now())
-        text = workload_changes.text_of(files)
-    else:
-        write = WriteRequest(caller, f"Run {wanted.key}", make, idempotency)
-        change = changed(await parts.writer.submit(write))
-    found = None if wanted.terms is not None else found_in(view, wanted.gpr)
-    gpr_id = uid_of(wanted.gpr, nonce) if found is None else id_of(view, found)
-    filed = WorkloadFiled(name=wanted.key, gpr_id=gpr_id, gpr_name=wanted.gpr, text=text, change=change)
-    return ok(filed, "; ".join(wanted.terms.notes if wanted.terms is not None else ()) or "Success")
+        return _filed(view, ask, (wanted.gpr, nonce), text=workload_changes.text_of(files))
+    landed = await parts.writer.submit(WriteRequest(caller, f"Run {wanted.key}", make, again.key))
+    return _filed(view, ask, (wanted.gpr, nonce), change=changed(landed))
+
+
+def _filed(
+    view: View, ask: WorkloadAsk, request: tuple[str, str], *, change: Changed | None = None, text: str = ""
+) -> Envelope[WorkloadFiled]:
+    """The answer; `request`: slice/name, and the seed of its id if it is new."""
+    gpr, nonce = request
+    found = None if ask.gpr_id is None else found_in(view, gpr)
+    gpr_id = uid_of(gpr, nonce) if ask.gpr_id is None else "" if found is None else id_of(view, found)
+    filed = WorkloadFiled(
+        name=f"{ask.slice_name}/{ask.name}", gpr_id=gpr_id, gpr_name=gpr, text=text, change=change
+    )
+    notes = asked(ask.gpr_details).notes if ask.gpr_details is not None else ()
+    return ok(filed, "; ".join(notes) or "Success")
 
 
 @router.delete(

@@ -19,6 +19,7 @@ from portal.writes.gpr_changes import seen
 from portal.writes.parsed_files import read_document
 from portal.writes.write_request import Changes, Tree
 from reconciler.documents.manifest_text import NotManifests, checked, manifests_of, workload_file
+from reconciler.store.store_port import Store
 from schemas.documents.workload import Manifest, Workload
 from schemas.rules.view import gpr_path, workload_path
 
@@ -50,6 +51,15 @@ def new_workload(view: View, caller: Caller, ask: WorkloadAsk) -> NewWorkload:
             f"gprId: {found.key} is of another workspace; a workload runs on requests of its own"
         )
     return NewWorkload(key, found.key, manifests, ask.namespace)
+
+
+def request_then(store: Store, commit: str, ask: WorkloadAsk) -> str:
+    """slice/name of the request of a workload that this commit of main filed; it may be gone since."""
+    path = workload_path(ask.slice_name, ask.name)
+    data = store.read_path(commit, path)
+    document = None if data is None else read_document(path, data)
+    assert isinstance(document, Workload), "the commit was found by its key and content"
+    return f"{ask.slice_name}/{document.spec.gpr}"
 
 
 def filed(view: View, tree: Tree, wanted: NewWorkload, nonce: str) -> Changes:

@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import py_compile
+import runpy
 import subprocess
 import sys
 import threading
@@ -19,11 +20,14 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
+import egs
 from reconciler.clock import SystemClock
 from reconciler.clusters.kubernetes.names import CHECKPOINTED_AT, ENDS_AT
 from schemas.documents.cluster import ClusterSpec
 from schemas.reading.units import format_instant, parse_instant
 from tests.support.kube import Plane, eventually
+from tests.support.living import living
+from tests.support.portal import KEYS
 
 FOLDER = Path(__file__).parents[2] / "examples" / "workloads"
 HELPER = FOLDER / "egs_ends.py"
@@ -264,3 +268,20 @@ def _authority(given: dict[str, Any]) -> bytes:
     if "certificate-authority" in given:
         return Path(given["certificate-authority"]).read_bytes()
     return base64.b64decode(given["certificate-authority-data"])
+
+
+@pytest.mark.slow
+def test_a_recipe_is_deployed_by_the_sdk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A9: request and objects in one change, until they run in a simulated cluster."""
+    main = runpy.run_path(str(FOLDER / "deploy_job.py"))["main"]
+    with living(tmp_path / "site") as url:
+        monkeypatch.setenv("EGS_SERVER", url)
+        monkeypatch.setenv("EGS_API_KEY", KEYS["bo-editor"])
+        main("vision")
+        egs.update_global_session(None)
+    first, has, *objects = capsys.readouterr().out.splitlines()
+    assert first.startswith("vision/pytorch is filed (pushed), its request is gpr-")
+    assert has.startswith("it has ")
+    assert objects == ["Job train-pytorch is Running in east/vision"]

@@ -79,9 +79,8 @@ def test_request_and_workload_come_in_one_change_and_once_per_key(site: Site) ->
 
 def test_a_request_that_exists_is_used_and_a_text_is_read(site: Site) -> None:
     client = site.client("bo-editor")
-    done = client.post(
-        API, json={**ask("on-mine", gprId="vision/mine", namespace="vision"), "manifests": TEXT}
-    )
+    body = {**ask("on-mine", gprId="vision/mine", namespace="vision"), "manifests": TEXT}
+    done = client.post(API, json=body, headers={"Idempotency-Key": "second"})
     assert done.status_code == 200, done.text
     assert changed_files(site) == ["slices/vision/workloads/on-mine.yaml"]
     assert spec(site, changed_files(site)[0]) == {
@@ -90,6 +89,9 @@ def test_a_request_that_exists_is_used_and_a_text_is_read(site: Site) -> None:
         "namespace": "vision",
         "manifests": OBJECTS,
     }
+    site.commit({changed_files(site)[0]: None})
+    again = client.post(API, json=body, headers={"Idempotency-Key": "second"})
+    assert (again.status_code, again.json()) == (200, done.json()), "the first answer, whatever came since"
 
 
 def test_the_bound_template_fills_what_is_left_out(site: Site) -> None:

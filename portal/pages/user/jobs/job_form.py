@@ -23,6 +23,7 @@ from portal.pages.visit import Visit, Visiting
 from portal.routes.workloads import file_workload
 from portal.vendor.workload_models import WorkloadAsk
 from portal.views.inventories import pools_for
+from portal.writes.replayed_answers import Naming, naming_of
 from schemas.documents.workload import OBJECT_KINDS
 from schemas.status.gpr_status import TERMINAL
 
@@ -48,7 +49,8 @@ async def file_job(visit: Visiting, form: Sent) -> Response:
     doing = f"Run {form.get('slice', '')}/{form.get('name', '')}"
     try:
         ask = filled(WorkloadAsk, _body(form) | {"dryRun": is_trial})
-        answer = await file_workload(ask, visit.view, visit.caller, visit.parts, "" if is_trial else key)
+        again = Naming() if is_trial else await naming_of(visit.caller, visit.parts, key)
+        answer = await file_workload(ask, visit.view, visit.caller, visit.parts, again)
     except ApiError as error:
         if error.reason == UNKNOWN:
             return await unknown(visit, error, doing)
