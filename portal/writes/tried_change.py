@@ -1,6 +1,6 @@
 """A change that is only tried: its files, or the refusal that it would get. Writes nothing.
 
-Held by tests/portal/writes/test_workload_changes.py.
+Held by tests/portal/test_workloads.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Changes of a workload's file: a new one, alone or with its request, and its deletion. Pure.
 
-Held by tests/portal/writes/test_workload_changes.py: request and workload come in one change or not at all.
+Held by tests/portal/test_workloads.py: request and workload come in one change or not at all.
 """
 
 from __future__ import annotations

@@ -160,8 +160,9 @@ def _makers(view: ClusterView) -> dict[tuple[str, str], OwnerRef]:
     for placed in view.placed.values():
         for each in placed.objects:
             kind, _, name = each.id.partition("/")
-            if not OBJECT_KINDS[kind].first:
-                found[placed.namespace, name] = OwnerRef(OBJECT_KINDS[kind].group, kind, name, "")
+            known = OBJECT_KINDS.get(kind)
+            if known is not None and not known.first:
+                found[placed.namespace, name] = OwnerRef(known.group, kind, name, "")
     return found
 
 

@@ -100,5 +100,6 @@ def beside(tail: Tail | None, every_s: float = EVERY_S) -> Iterator[None]:
         yield
     finally:
         ended.set()
-        thread.join()
-        tail.look()
+        thread.join(EVERY_S)
+        if not thread.is_alive():  # else a cluster keeps it waiting, and the caller should not wait too
+            tail.look()

@@ -93,6 +93,8 @@ def run(  # noqa: PLR0913 - each is an option of the command
         "clusters": cluster or None,
     }
     given = {name: value for name, value in terms.items() if value is not None}
+    if (kubeconfig or context) and not watch:
+        raise wrong_use("--kubeconfig and --context are for the logs of --watch; add it, or leave them out")
     if gpr is not None and given:
         raise wrong_use("--gpr names a request that exists; leave the options for a new one out")
     about = {"slice": slice_, "name": name or file.stem, "gpr": gpr, "namespace": namespace}
@@ -121,9 +123,16 @@ def _followed(backend: Backend, done: Row, way: Own) -> int:
 
 
 def _tail(backend: Backend, workload: str, way: Own) -> Tail | None:
-    """Of the cluster in which it runs now."""
-    job = backend.whole("job", workload)
-    return tail_of(job, backend.whole("cluster", job["cluster"])["driver"], way) if job["cluster"] else None
+    """Of the cluster in which it runs now; None, with a sentence, where that cannot be read."""
+    try:
+        job = backend.whole("job", workload)
+        driver = backend.whole("cluster", job["cluster"])["driver"] if job["cluster"] else ""
+    except Exception as error:
+        if not hasattr(error, "reason"):  # refusals and faults of both backends have one
+            raise
+        output.note(f"the logs of its pods are not shown: {error}")
+        return None
+    return tail_of(job, driver, way) if driver else None
 
 
 def list_(

@@ -40,8 +40,9 @@ def opened(job: Mapping[str, Any], kubeconfig: str | None, context: str | None) 
 
 def is_of(job: Mapping[str, Any], pod: Pod) -> bool:
     """Whether an object of the workload has made the pod, as its owner and its labels say."""
-    key = workload_of(pod, {}).key
-    return any((each["kind"], each["name"]) == (key.kind, key.name) for each in job["objects"])
+    key, own = workload_of(pod, {}).key, {(each["kind"], each["name"]) for each in job["objects"]}
+    # Trainer makes a JobSet of the TrainJob's name, and pods are labelled with that.
+    return (key.kind, key.name) in own or (key.kind == "JobSet" and ("TrainJob", key.name) in own)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from egs.commands.backend import Backend
+from egs.commands.errors import Said
 from egs.commands.running import jobs
 from egs.commands.running.job_logs import Own
 from tests.reconciler.cli.rig import (
@@ -124,6 +125,7 @@ def test_a_trial_shows_both_files_and_writes_nothing(tmp_path: Path, file: Path)
         (("--nodes", "1", "--duration", "1h"), "", "no Kubernetes objects"),
         (("--nodes", "1", "--duration", "1h", "--namespace", "b"), FILE, "namespace"),
         (("--nodes", "1"), FILE, "duration"),
+        (("--nodes", "1", "--duration", "1h", "--context", "x"), FILE, "the logs of --watch"),
     ],
     ids=[
         "unknown",
@@ -138,6 +140,7 @@ def test_a_trial_shows_both_files_and_writes_nothing(tmp_path: Path, file: Path)
         "empty",
         "namespace",
         "terms",
+        "logs",
     ],
 )
 def test_what_cannot_run_is_refused_and_nothing_is_written(
@@ -170,6 +173,9 @@ def test_watch_ends_with_the_workload_and_not_with_another(
             yield event("GPRCompleted", "too late")
 
         def whole(self, kind: str, name: str) -> dict[str, Any]:
+            """A fault while it is looked at ends nothing."""
+            if last == "Failed":
+                raise Said("the server does not answer", "Unavailable", 3)
             job = {"slice": "a", "name": "x", "cluster": "east", "namespace": "a", "objects": []}
             return {"job": job, "cluster": {"driver": "embedded"}}[kind]
 
@@ -177,4 +183,9 @@ def test_watch_ends_with_the_workload_and_not_with_another(
     assert jobs._followed(cast(Backend, Lines()), done, Own()) == code
     told = capsys.readouterr()
     assert "too late" not in told.out
-    assert "cluster east is simulated, so that the pods of x write no logs" in told.err
+    why = (
+        "the server does not answer"
+        if last == "Failed"
+        else "is simulated, so that the pods of x write no logs"
+    )
+    assert why in told.err

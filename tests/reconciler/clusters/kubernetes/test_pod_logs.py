@@ -11,6 +11,7 @@ import pytest
 from reconciler.cli.answers.job_logs import is_of
 from reconciler.clusters.kubernetes.api.api_client import Api, Json, Rejected
 from reconciler.clusters.kubernetes.workloads.pod_logs import PodLogs
+from reconciler.clusters.kubernetes.workloads.pod_objects import read_pod
 
 JOB = {"objects": [{"kind": "ConfigMap", "name": "other"}, {"kind": "Job", "name": "train"}]}
 
@@ -58,6 +59,15 @@ def test_each_line_comes_once_and_only_of_the_own_pods(server: Server) -> None:
     server.logs["a-0"].append("2026-11-21T08:00:00.7Z three")
     server.logs["d-0"] = ["2026-11-21T08:00:00.6Z first"]
     assert [(line.pod, line.text) for line in logs.news()] == [("d-0", "first"), ("a-0", "three")]
+
+
+def test_the_pods_of_a_train_job_are_its_own() -> None:
+    """They are labelled with the JobSet that Trainer makes."""
+    labelled = pod("e-0", "gang-node-0")
+    labelled["metadata"]["labels"] = {"jobset.sigs.k8s.io/jobset-name": "gang"}
+    found = read_pod(labelled, "east")
+    for kind, is_own in (("TrainJob", True), ("JobSet", True), ("RayJob", False)):
+        assert is_of({"objects": [{"kind": kind, "name": "gang"}]}, found) is is_own
 
 
 def test_a_refusal_is_told(server: Server) -> None:
