@@ -12,7 +12,8 @@ from reconciler.changes.publish import report, submit
 from reconciler.changes.requests import approval_files
 from reconciler.queries.state import State, clock, read_state, split
 from reconciler.sources.command_errors import NotAllowed, WrongUse
-from reconciler.sources.open_source import is_bare, opened
+from reconciler.sources.here import is_bare
+from reconciler.sources.open_source import opened
 from reconciler.sources.source import Source
 from reconciler.sources.work_tree import initialise, person
 from schemas.reading.reader import read_document

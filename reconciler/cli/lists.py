@@ -9,7 +9,7 @@ from typing import Any
 
 from egs.commands import output
 from egs.commands.backend import Where
-from reconciler.cli.answers.validation import checked
+from reconciler.cli.answers.validation import Status, checked
 from reconciler.model.events import EventReason
 from reconciler.queries import details, holds, job_rows, policy_problems, tables, workspace_requests
 from reconciler.queries.arguments import moment
@@ -144,7 +144,9 @@ def _problems(source: Source, _: Filters) -> Rows:
     """Problems of documents, changes of main that do not count, and requests that violate a policy now."""
     now = clock(None, source)
     broken = policy_problems.problem_rows(source, now)
-    documents = policy_problems.without_rejected(checked(source, None, None).problems, broken)
+    documents = policy_problems.without_rejected(
+        checked(source, (None, None), Status(source)).problems, broken
+    )
     return [*holds.problem_rows(source, now), *broken, *map(asdict, documents)]
 
 

@@ -46,7 +46,7 @@ def validate(
 
     Exit 1 when anything is an error. Needing approval is a notice.
     """
-    from reconciler.cli.answers.validation import show_validation
+    from reconciler.cli.answers.validation_answer import show_validation
 
     raise typer.Exit(show_validation(repo, path, (ref, against), output))
 

@@ -14,8 +14,8 @@ from reconciler.pulls.check_sentences import Tongue
 from reconciler.pulls.markdown import code, plain, table
 from scheduler.causes.compare import Effect
 from schemas.reading.units import counted, instant
-from schemas.rules.check import CheckResult
-from schemas.rules.check import as_annotations as annotated
+from schemas.rules.check_result import CheckResult
+from schemas.rules.check_result import as_annotations as annotated
 from schemas.rules.problems import Problem
 
 MARKER = "<!-- egs-check -->"

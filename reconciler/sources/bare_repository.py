@@ -20,6 +20,7 @@ from reconciler.settings import DEFAULTS
 from reconciler.sources.believed_keys import believed
 from reconciler.sources.command_errors import NotAllowed, WrongUse
 from reconciler.sources.commit_signing import must_sign, person_signs
+from reconciler.sources.here import cache_folder
 from reconciler.sources.source import MAIN, STATUS, Changes, no_main
 from reconciler.sources.work_tree import person
 from reconciler.status.branch import StatusBranch
@@ -172,14 +173,6 @@ class Bare:
             with contextlib.suppress(Fault):
                 return self.store.commit(name).oid
         raise WrongUse(f"the repository has no {name}; give one of its branches, or a commit's full id")
-
-
-def cache_folder() -> Path:
-    """The folder of mirrors and caches; it may be deleted at any time."""
-    given = os.environ.get("EGS_CACHE")
-    if given:
-        return Path(given).expanduser()
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "egs"
 
 
 def kept_of(name: str) -> tuple[DocumentCache, DocumentCache]:

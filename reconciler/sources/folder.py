@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Self
 
 from egs.commands.output import note
-from reconciler.sources.bare_repository import Bare, cache_folder
+from reconciler.sources.bare_repository import Bare
 from reconciler.sources.command_errors import NotAllowed, WrongUse
+from reconciler.sources.here import cache_folder
 from reconciler.sources.source import STATUS, Changes
 from reconciler.sources.work_tree import WorkTree, person
 from reconciler.status.tree import Loaded

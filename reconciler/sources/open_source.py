@@ -14,6 +14,7 @@ from pathlib import Path
 from reconciler.sources.bare_repository import Bare
 from reconciler.sources.command_errors import WrongUse
 from reconciler.sources.folder import Folder
+from reconciler.sources.here import is_bare, root_of
 from reconciler.sources.source import Source
 from reconciler.sources.work_tree import WorkTree
 from reconciler.store.git.remote_address import is_remote
@@ -36,7 +37,7 @@ def opened(repo: str | None) -> Iterator[Source]:
 def _open(given: str | None, stack: contextlib.ExitStack) -> Source:
     if given is not None and is_remote(given):
         return stack.enter_context(Bare.opened(given))
-    folder = _root(Path.cwd()) if given is None else Path(given).expanduser()
+    folder = root_of(Path.cwd()) if given is None else Path(given).expanduser()
     if not folder.is_dir():
         # An address that was mistyped may hold a password.
         shown = "what --repo names" if "@" in str(given) else str(given)
@@ -45,16 +46,3 @@ def _open(given: str | None, stack: contextlib.ExitStack) -> Source:
         return stack.enter_context(Bare.opened(str(folder)))
     tree = WorkTree(folder.resolve()) if (folder / ".git").exists() else None
     return stack.enter_context(Folder.opened(folder.resolve(), tree))
-
-
-def _root(start: Path) -> Path:
-    """The repository around the current folder; that folder itself if there is none."""
-    for folder in (start, *start.parents):
-        if (folder / "project.yaml").is_file() or (folder / ".git").exists() or is_bare(folder):
-            return folder
-    return start
-
-
-def is_bare(folder: Path) -> bool:
-    """True if the folder is a repository's store without a work tree."""
-    return (folder / "HEAD").is_file() and (folder / "objects").is_dir() and (folder / "refs").is_dir()

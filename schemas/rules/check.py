@@ -1,22 +1,17 @@
-"""Check a whole repository, and format the problems for people and machines.
-
-Pure: files come in as bytes, problems go out as values or text.
-"""
+"""Check a whole repository. Pure: files come in as bytes, problems go out as values."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from schemas.reading.collector import collector_paused
 from schemas.reading.reader import read_document, rule_of
 from schemas.reading.strict_yaml import Positions, locate
+from schemas.rules.check_result import CheckResult
 from schemas.rules.edits import edit_problems
 from schemas.rules.findings import Finding
 from schemas.rules.offer_rules import expired
-from schemas.rules.problems import Problem
 from schemas.rules.repository import Outcome, Repository
 from schemas.rules.view import gpr_path, key_path
 from schemas.status.gpr_status import HOLDING, Phase
@@ -26,19 +21,6 @@ File = tuple[str, int, bytes]
 
 Request = tuple[str, str]
 """Slice and name."""
-
-
-@dataclass(frozen=True, slots=True)
-class CheckResult:
-    """The number of documents, refused ones included, and every problem by file and place."""
-
-    documents: int
-    problems: tuple[Problem, ...]
-
-    @property
-    def ok(self) -> bool:
-        """Whether there is no error."""
-        return not any(problem.severity == "error" for problem in self.problems)
 
 
 def check_files(
@@ -78,7 +60,9 @@ def check_files(
     if now is not None:
         over = (each for name, key in repository.keys.items() for each in expired(key_path(name), key, now))
         found += [each.problem(positions(each.file)) for each in over]
-    return CheckResult(sum(rule_of(path) is not None for path in contents), tuple(sorted(found)))
+    ends = [key.spec.not_after for key in repository.keys.values() if key.spec.not_after is not None]
+    until = min((end for end in ends if now is not None and end > now), default=None)
+    return CheckResult(sum(rule_of(path) is not None for path in contents), tuple(sorted(found)), until)
 
 
 def forbidden_edits(
@@ -97,33 +81,3 @@ def forbidden_edits(
         if old is not None and new is not None:
             found += edit_problems(file, old, new, phase)
     return tuple(found)
-
-
-def as_json(result: CheckResult) -> str:
-    """The stable form of `egs validate -o json`."""
-    problems = [asdict(problem) for problem in result.problems]
-    return json.dumps({"documents": result.documents, "problems": problems}, indent=2, ensure_ascii=False)
-
-
-def as_annotations(result: CheckResult) -> str:
-    """GitHub workflow commands that annotate each problem's line; one per line, empty without problems."""
-    return "".join(f"{_annotation(problem)}\n" for problem in result.problems)
-
-
-def _annotation(problem: Problem) -> str:
-    properties = (
-        ("file", problem.file),
-        ("line", str(problem.line)),
-        ("col", str(problem.column)),
-        ("title", problem.rule),
-    )
-    named = ",".join(f"{name}={_property(value)}" for name, value in properties)
-    return f"::{problem.severity} {named}::{_data(f'{problem.message}; {problem.fix}')}"
-
-
-def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")

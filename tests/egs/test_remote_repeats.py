@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from egs import modes
-from reconciler.sources.open_source import is_bare
+from reconciler.sources.here import is_bare
 
 
 @pytest.mark.parametrize("missing", ["", "HEAD", "objects", "refs"])

@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, given, settings
 
 from schemas.documents.base import Document
 from schemas.reading.reader import REGULAR, from_json, parse_to_json, read_document
-from schemas.rules.check import CheckResult, as_annotations, as_json, check_files
+from schemas.rules.check import check_files
+from schemas.rules.check_result import CheckResult, as_annotations, as_json
 from schemas.rules.problems import MOST_CHARACTERS
 from schemas.rules.rule_list import BY_ID
 from tests.fuzz.mutations import manifests

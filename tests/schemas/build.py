@@ -8,7 +8,8 @@ from typing import Any
 
 from schemas.reading.reader import REGULAR, read_document
 from schemas.reading.yaml_text import dump
-from schemas.rules.check import CheckResult, check_files
+from schemas.rules.check import check_files
+from schemas.rules.check_result import CheckResult
 from schemas.rules.repository import Outcome, Repository
 
 GONE = object()

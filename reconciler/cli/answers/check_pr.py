@@ -18,7 +18,7 @@ from reconciler.pulls.ci_event import Event, event_of
 from reconciler.queries.arguments import time
 from reconciler.sources.believed_keys import believed, trust_folder
 from reconciler.sources.command_errors import WrongUse
-from reconciler.sources.open_source import is_bare
+from reconciler.sources.here import is_bare
 from reconciler.sources.source import MAIN, STATUS
 from reconciler.store.believed_commit import Belief
 from reconciler.store.git.local_store import LocalStore

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from reconciler.cli.answers import kept_validation, validation
 from tests.reconciler.cli.rig import Control, egs, fleet, folder, minutes, repository, request, worktree
 from tests.support.repos import commit, git
 
@@ -98,3 +101,93 @@ def test_an_empty_folder_is_no_repository(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     done = egs("validate", tmp_path / "empty", "-o", "json")
     assert (done.code, [p["rule"] for p in done.json["problems"]]) == (1, ["ProjectMissing"])
+
+
+@pytest.fixture
+def settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files need not lie for seconds before what was found in them is kept."""
+    monkeypatch.setattr(kept_validation, "RACY", timedelta(days=-1))
+
+
+def checks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """One entry for each check of files from now on."""
+    made: list[int] = []
+    real = validation.check_files
+    monkeypatch.setattr(validation, "check_files", lambda *args: made.append(1) or real(*args))
+    return made
+
+
+def test_a_clone_that_did_not_change_is_not_checked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settled: None
+) -> None:
+    """What was found is told in every form."""
+    tree, made = worktree(tmp_path / "w", BROKEN), checks(monkeypatch)
+    forms = ("table", "json", "github")
+    first, again = ([egs("validate", tree, "-o", form) for form in forms] for _ in range(2))
+    assert first == again
+    assert len(made) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(
+            lambda file: file.write_text(file.read_text().replace("nodes: 1", "nodes: 0")), id="an edit"
+        ),
+        pytest.param(lambda file: file.rename(file.with_name("other.yaml")), id="a new name"),
+        pytest.param(lambda file: file.chmod(0o755), id="a program"),
+        pytest.param(lambda file: (file.unlink(), file.symlink_to("x")), id="a link"),
+        pytest.param(
+            lambda file: (file.parents[3] / "clusters" / "x.yaml").write_text("a: b"), id="a new file"
+        ),
+    ],
+)
+def test_a_clone_that_changed_is_checked_again(
+    tmp_path: Path, settled: None, change: Callable[[Path], object]
+) -> None:
+    tree = worktree(tmp_path / "w", fleet(**request("a/run")))
+    before = egs("validate", tree)
+    change(next(tree.glob("slices/*/gprs/*.yaml")))
+    after = egs("validate", tree)
+    assert after != before
+    assert [after, before] == [egs("validate", tree), before]
+
+
+def test_problems_hold_while_the_status_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settled: None
+) -> None:
+    """Files of finished requests are not checked, so a new status may say something else."""
+    repo = repository(tmp_path / "r.git", fleet(**request("a/run"), **{"slices/a/odd.yaml": "a: b\n"}))
+    control = Control(repo, tmp_path / "state")
+    control.run(minutes(1))
+    tree, made = tmp_path / "w", checks(monkeypatch)
+    git(tmp_path, "clone", "--quiet", str(repo), str(tree))
+    first = egs("validate", tree)
+    assert first == egs("validate", tree)
+    assert len(made) == 1
+    commit(repo, request("a/more"))
+    control.run(minutes(2))
+    assert first == egs("validate", tree)
+    assert len(made) == 2
+
+
+def test_what_just_changed_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second change within the clock's steps would not show."""
+    tree, made = worktree(tmp_path / "w", BROKEN), checks(monkeypatch)
+    assert egs("validate", tree) == egs("validate", tree)
+    assert len(made) == 2
+
+
+@pytest.mark.parametrize("what", ["damaged", "of other rules"])
+def test_a_result_that_cannot_be_trusted_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settled: None, what: str
+) -> None:
+    tree, made = worktree(tmp_path / "w", BROKEN), checks(monkeypatch)
+    before = egs("validate", tree)
+    if what == "damaged":
+        (kept,) = (tmp_path / "cache" / "read").glob("*.validated.sqlite")
+        kept.write_bytes(kept.read_bytes().replace(b'"documents"', b'"documentz"'))
+    else:
+        monkeypatch.setattr(kept_validation, "_version", lambda: "other")
+    assert egs("validate", tree) == before
+    assert len(made) == 2

@@ -11,7 +11,8 @@ import pytest
 from schemas.documents.gpr import ModelInfo, Network, RequestSpec
 from schemas.reading.reader import REGULAR
 from schemas.reading.units import instant
-from schemas.rules.check import as_annotations, as_json, check_files, forbidden_edits
+from schemas.rules.check import check_files, forbidden_edits
+from schemas.rules.check_result import as_annotations, as_json
 from schemas.rules.edits import ALWAYS_FREE, MORE_IS_MORE, SOMETHING_ELSE, asks_more_or_other, edit_problems
 from schemas.rules.problems import Problem
 from schemas.status.gpr_status import HOLDING, Phase
