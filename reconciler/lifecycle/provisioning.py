@@ -43,8 +43,12 @@ def handover_outcome(key: str, status: GPRStatus, context: Context, free_nodes: 
 
 
 def start_seen(key: str, status: GPRStatus, context: Context) -> RequestOutcome | None:
-    """Its start, if the cluster shows all its nodes assigned to it, perhaps for long already; else None."""
-    if (status.uid, status.estimated_start_time) not in handed_over([status], context.seen):
+    """Its start, if the cluster shows all its nodes assigned to it, perhaps for long already; else None.
+
+    Nodes that it has before its start are a hand-over of an earlier decision, which came late: they are taken back.
+    """
+    start = status.estimated_start_time
+    if start is None or start > context.now or (status.uid, start) not in handed_over([status], context.seen):
         return None
     status, events = with_check_results(key, status, context)
     return _started(key, status, events, context.now)

@@ -11,7 +11,6 @@ from agent.report import Identity, Reporter
 from agent.simulated import SimulatedReader
 from agent.watch import Manifest, Watch
 from schemas.errors import Fault
-from tests.simulation.controllers import store_of
 from tests.simulation.process import Process
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ class Agents(Process):
 
     def _watch(self, node: str) -> Watch:
         if node not in self._watches:
-            store = store_of(self)
+            store = self.system.remote.store(self)
             who = Identity(self._cluster.name, node, node, f"{node}/{self.lives}")
             manifest = Manifest(store, "main", who, MANIFEST_EVERY)
             reader = SimulatedReader(partial(self._readings, node))

@@ -14,22 +14,15 @@ from reconciler.ports import Ports
 from reconciler.processes.applier import Applier
 from reconciler.status.status_cache import RECORDS_VERSION
 from reconciler.store.document_cache import DocumentCache
-from reconciler.store.memory_store import MemoryRemote, MemoryStore
 from reconciler.store.store_port import Store
 from schemas.documents.cluster import ClusterSpec
 from schemas.reading.reader import READER_VERSION
 from schemas.status.gpr_status import GPRStatus
 from tests.simulation.clusters import Door
-from tests.simulation.network import Link
 from tests.simulation.process import Process
 
 if TYPE_CHECKING:
     from tests.simulation.system import System
-
-
-def store_of(process: Process) -> Store:
-    """The mirror of one process."""
-    return MemoryStore(cast(MemoryRemote, Link(process.system.remote, process)))
 
 
 class Controller(Process):
@@ -49,7 +42,7 @@ class Controller(Process):
     def begin(self, *, keeps: bool) -> None:
         """See `Process.begin`."""
         if not keeps or self._store is None:
-            self._store = store_of(self)
+            self._store = self.system.remote.store(self)
             self._caches = (
                 DocumentCache(None, READER_VERSION),
                 DocumentCache(None, RECORDS_VERSION),
@@ -113,7 +106,7 @@ class ApplierProcess(Process):
     def begin(self, *, keeps: bool) -> None:
         """See `Process.begin`."""
         if not keeps or self._store is None or self._cache is None:
-            self._store, self._cache = store_of(self), DocumentCache(None, READER_VERSION)
+            self._store, self._cache = self.system.remote.store(self), DocumentCache(None, READER_VERSION)
         self._applier = Applier(
             self._store,
             self._cache,

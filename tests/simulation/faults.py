@@ -112,10 +112,10 @@ class Faults:
         self._system.damage(what.m)
 
     def do_agent_branch_deleted(self, what: Happening) -> None:
-        tips = self._system.remote.tips
-        branches = sorted(b for b in tips if b.startswith(("egs/agents/", "egs/clusters/")))
+        remote = self._system.remote
+        branches = [b for b in remote.branches() if b.startswith(("egs/agents/", "egs/clusters/"))]
         if branches:
-            del tips[branches[what.n % len(branches)]]
+            remote.point(branches[what.n % len(branches)], None)
 
     def do_news_lost(self, what: Happening) -> None:
         self._system.news_lost += 1

@@ -27,7 +27,7 @@ from reconciler.status import branch as status_branch
 from reconciler.status import tree
 from reconciler.status.render import request_file
 from reconciler.store.branch_writer import BranchWriter
-from reconciler.store.memory_store import MemoryStore
+from reconciler.store.memory_store import MemoryRemote
 from reconciler.store.store_port import Outcome
 from reconciler.telling.news import PendingEvents
 from reconciler.timekeeping import timekeeper
@@ -68,7 +68,7 @@ def _early_now(real: Any, self: Any, wanted: Any, seen: Any, now: Any) -> Any:
 
 
 def _forces_pushes(real: Any, self: Any, branch: str, new: str, expected: str | None) -> Any:
-    return real(self, branch, new, self._remote.tips.get(branch))
+    return real(self, branch, new, self.tips.get(branch))
 
 
 def _unknown_is_committed(real: Any, self: Any, attempt: Any, now: Any) -> Any:
@@ -222,7 +222,7 @@ MUTANTS = (
     Mutant("a cluster obeys older stamps", _fence_removed),
     Mutant("a decision is carried out before its commit", _around(Reconciler, "_commit", _acts_first)),
     Mutant("actions use a time that is two minutes early", _around(Reconciler, "_carry_out", _early_now)),
-    Mutant("pushes overwrite what others pushed", _around(MemoryStore, "push", _forces_pushes)),
+    Mutant("pushes overwrite what others pushed", _around(MemoryRemote, "push", _forces_pushes)),
     Mutant(
         "a push without an answer counts as committed", _around(BranchWriter, "_push", _unknown_is_committed)
     ),

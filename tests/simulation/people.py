@@ -7,11 +7,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from reconciler.clusters.simulated.simulated_world import Job
-from reconciler.store.memory_store import MemoryStore
 from reconciler.store.store_port import Draft, Outcome
 from schemas.errors import UserError
 from schemas.reading.units import format_instant
 from tests.simulation.auditor.commits import OVER
+from tests.simulation.network import Send
 from tests.support import world as build
 from tests.support.world import BO, gpr_path
 
@@ -31,7 +31,7 @@ class People:
 
     def __init__(self, system: System) -> None:
         self._system = system
-        self._clone = MemoryStore(system.remote)
+        self._clone = system.remote.store(self)
         self._specs: dict[str, dict[str, Any]] = {}
         self._clusters: dict[str, dict[str, Any]] = {}
         self._before: list[dict[str, str | None]] = []  # what each of the last pushes replaced
@@ -62,6 +62,14 @@ class People:
             return
         getattr(self, "do_" + what.do.replace(" ", "_"))(what)
 
+    def fetches(self) -> bool:
+        """See `network.Guard`: people come when the remote answers."""
+        return True
+
+    def pushes(self, branch: str, new: str, send: Send) -> Outcome:
+        """See `network.Guard`."""
+        return self._system.push("people", branch, new, send)
+
     # -- pushes ----------------------------------------------------------------------------------------------
 
     def _push(self, files: Mapping[str, str | None], raced: Mapping[str, str | None] | None = None) -> None:
@@ -73,7 +81,7 @@ class People:
         changes = {path: None if text is None else text.encode() for path, text in files.items()}
         now = self._system.timeline.now
         draft = Draft(changes, "a change", BO, now, base=tip, parent=tip)
-        outcome = self._system.push(None, "main", self._clone.write(draft), tip)
+        outcome = self._clone.push("main", self._clone.write(draft), tip)
         if outcome is not Outcome.COMMITTED:
             assert outcome is Outcome.CONFLICT, outcome
             self._push(files)

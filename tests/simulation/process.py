@@ -12,6 +12,7 @@ from reconciler.model import backoff
 from reconciler.store.store_port import Outcome
 from schemas.errors import Fault, UserError
 from tests.simulation.clocks import MachineClock
+from tests.simulation.network import Send
 
 if TYPE_CHECKING:
     from tests.simulation.system import System
@@ -228,16 +229,16 @@ class Process:
         """See `network.Guard`."""
         return not self.system.is_away(self)
 
-    def pushes(self, branch: str, new: str, expected: str | None) -> Outcome | None:
+    def pushes(self, branch: str, new: str, send: Send) -> Outcome:
         """See `network.Guard`."""
-        return self.written("push", lambda: self._pushed(branch, new, expected))
+        return self.written("push", lambda: self._pushed(branch, new, send))
 
-    def _pushed(self, branch: str, new: str, expected: str | None) -> Outcome:
+    def _pushed(self, branch: str, new: str, send: Send) -> Outcome:
         if self.system.is_away(self):
             return Outcome.UNKNOWN
         fate = self.fates[0] if self.fates else None
         if fate is None:
-            return self.system.push(self, branch, new, expected)
+            return self.system.push(self.name, branch, new, send)
         fate.pushes -= 1
         if fate.pushes <= 0:
             self.fates.pop(0)
@@ -245,7 +246,7 @@ class Process:
         if fate.how == "refuse":
             return Outcome.REFUSED
         if fate.how == "delay":
-            self.system.timeline.after(fate.seconds, lambda: self.system.push(self, branch, new, expected))
+            self.system.timeline.after(fate.seconds, lambda: self.system.push(self.name, branch, new, send))
         if fate.how == "hide":
-            self.system.push(self, branch, new, expected)
+            self.system.push(self.name, branch, new, send)
         return Outcome.UNKNOWN

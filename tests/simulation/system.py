@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -15,7 +15,6 @@ from reconciler.clusters.simulated.simulated_world import World
 from reconciler.cycle import Cycle
 from reconciler.settings import Settings
 from reconciler.status.branch import StatusBranch
-from reconciler.store.memory_store import MemoryRemote, MemoryStore
 from reconciler.store.store_port import Outcome
 from schemas.documents.cluster import ClusterSpec
 from tests.simulation.agents import Agents
@@ -25,6 +24,7 @@ from tests.simulation.clusters import Cluster
 from tests.simulation.controllers import ApplierProcess, Controller
 from tests.simulation.election import Election
 from tests.simulation.faults import Faults
+from tests.simulation.network import Memory, Remote, Send
 from tests.simulation.people import People
 from tests.simulation.process import Process
 from tests.simulation.story import Story
@@ -56,36 +56,13 @@ class Outcomes:
         return (self.until - START) / timedelta(hours=1)
 
 
-class History:
-    """`auditor.reading.Published` on a remote in memory."""
-
-    def __init__(self, remote: MemoryRemote) -> None:
-        self._remote = remote
-
-    def files(self, commit: str) -> Mapping[str, str]:
-        """See the port."""
-        return {path: oid for path, (_, oid) in self._remote.commits[commit].files.items()}
-
-    def text(self, blob: str) -> str:
-        """See the port."""
-        return self._remote.blobs[blob].decode()
-
-    def trailers(self, commit: str) -> Mapping[str, str]:
-        """See the port."""
-        return self._remote.commits[commit].commit.trailers
-
-    def parent(self, commit: str) -> str | None:
-        """See the port."""
-        return next(iter(self._remote.commits[commit].commit.parents), None)
-
-
 class System:
     """One run of one story. Nothing in it depends on the machine, its clock, or the order of sets."""
 
-    def __init__(self, story: Story) -> None:
+    def __init__(self, story: Story, remote: Remote | None = None) -> None:
         self.story = story
         self.timeline, self.troubles = Timeline(), Troubles()
-        self.remote = MemoryRemote()
+        self.remote: Remote = Memory() if remote is None else remote
         given = story.given
         self.settings = Settings(
             repo="memory",
@@ -95,7 +72,7 @@ class System:
         )
         self.clusters: dict[str, Cluster] = {}
         self.election = Election(self.timeline) if given.elected else None
-        self.auditor = Auditor(History(self.remote), self, timedelta(seconds=given.poll))
+        self.auditor = Auditor(self.remote, self, timedelta(seconds=given.poll))
         self.processes: list[Process] = []
         self.remote_away = self.news_lost = 0
         self.cut_off: Counter[str] = Counter()
@@ -175,13 +152,13 @@ class System:
 
     def _read_back(self) -> None:
         """A stranger reads from the branch what its leader goes by."""
-        tip = self.remote.tips.get(STATUS)
+        tip = self.remote.tip(STATUS)
         leads = [
             p.last for p in self.processes if isinstance(p, Controller) and p.leads and p.last is not None
         ]
         if len(leads) != 1 or tip is None:
             return
-        store = MemoryStore(self.remote)
+        store = self.remote.store(self._people)
         store.fetch([STATUS])
         read = StatusBranch(store, self.settings, "reader").read(self.timeline.now).facts.requests
         for key, status in leads[0].items():
@@ -202,9 +179,13 @@ class System:
         """See `auditor.Allowances`."""
         return self.troubles.any_since(since)
 
+    def stood_since(self, now: datetime) -> datetime:
+        """See `auditor.Allowances`."""
+        return self.troubles.stood_since(now)
+
     def doubt(self, now: datetime) -> timedelta:
         """See `auditor.Allowances`: by up to a minute controllers trust each other's clocks."""
-        return timedelta(minutes=1) if self._wrong else timedelta(seconds=1)
+        return timedelta(minutes=1) if self._wrong else timedelta()
 
     def clock_wrong(self, process: Process) -> None:
         """Its clock goes wrong."""
@@ -220,14 +201,14 @@ class System:
         """The remote does not answer that process."""
         return self.remote_away > 0 or self.cut_off[process.name] > 0
 
-    def push(self, process: Process | None, branch: str, new: str, expected: str | None) -> Outcome:
+    def push(self, whose: str, branch: str, new: str, send: Send) -> Outcome:
         """A push arrives at the remote; everyone who waits for it is told, unless news are lost."""
-        before = self.remote.tips.get(branch)
-        outcome = self.remote.push(branch, new, expected)
+        before = self.remote.tip(branch)
+        outcome = send()
         if outcome is Outcome.COMMITTED and new != before:
-            self._note(f"{'people' if process is None else process.name} pushed {branch} {new}")
+            self._note(f"{whose} pushed {branch} {new}")
             self.count["push"] += 1
-            self._counted("people" if process is None else process.name)
+            self._counted(whose)
             if branch == "main":
                 self.auditor.pushed(new, self.timeline.now)
             if branch == STATUS:
@@ -250,15 +231,13 @@ class System:
 
     def damage(self, back: int | None) -> None:
         """Somebody deletes the status branch, or sets it back by so many commits."""
-        tip = self.remote.tips.get(STATUS)
+        tip = self.remote.tip(STATUS)
         if tip is None:
             return
-        del self.remote.tips[STATUS]
-        found: str | None = None
+        found = None if back is None else tip
         for _ in range(back or 0):
-            tip = next(iter(self.remote.commits[tip].commit.parents), None) if tip is not None else None
-        if back is not None and tip is not None:
-            self.remote.tips[STATUS] = found = tip
+            found = None if found is None else self.remote.parent(found)
+        self.remote.point(STATUS, found)
         self.troubles.begin("remote", "", self.timeline.now).until = self.timeline.now + SETTLING
         self.auditor.damaged(found, self.timeline.now)
 

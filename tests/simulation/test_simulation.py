@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from tests.simulation.campaigns import until
+from tests.simulation.network import RealGit
 from tests.simulation.story import Given, Happening, Story, as_case, drawn, from_case
 from tests.simulation.system import System
 from tests.support import profile
@@ -52,6 +53,16 @@ SHORT = Story(
         Happening(6.0, "pause", 1, 1, 60),
     ),
 )
+
+
+@pytest.mark.skipif(
+    profile.PROFILE in {"quick", "change"}, reason="a thousand processes of Git: after the merge"
+)
+def test_the_same_story_on_real_git_keeps_its_promises(tmp_path: Path) -> None:
+    found, want = System(SHORT, RealGit(tmp_path)).run(), System(SHORT).run()
+    assert found.broken == []
+    assert found.until == want.until
+    assert found.count == want.count
 
 
 def test_the_same_story_gives_the_same_bytes_under_three_hash_seeds() -> None:

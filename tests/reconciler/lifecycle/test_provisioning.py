@@ -6,9 +6,11 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
 from reconciler.lifecycle.free_nodes import FreeNodes
-from reconciler.lifecycle.provisioning import with_check_results
-from reconciler.model.cluster_port import CheckResult
+from reconciler.lifecycle.provisioning import handover_outcome, with_check_results
+from reconciler.model.cluster_port import CheckResult, ClusterView, LeaseRef, NodeView
 from reconciler.model.facts import Context, Outcomes, Seen
 from reconciler.settings import Settings
 from reconciler.status.yaml_rows import document as rendered
@@ -59,3 +61,28 @@ def test_of_two_late_starts_of_a_slice_the_second_sees_where_the_first_went() ->
     assert free_nodes.move("a/y", at(25), at(35))
     other = {"a/x": lease("a/x", 0, 10), "b/y": replace(lease("b/y", 5, 30), slice="b")}
     assert FreeNodes({}, other, at(12)).move("a/x", at(12), at(22)), "other slices do not matter"
+
+
+@pytest.mark.parametrize(
+    ("minute", "phase"),
+    [
+        pytest.param(9, Phase.PROVISIONING, id="a node that it has before its start is no start"),
+        pytest.param(10, Phase.PROVISIONED, id="at its start it has begun"),
+    ],
+)
+def test_a_hand_over_of_an_earlier_decision_does_not_begin_a_start_that_was_put_off(
+    minute: int, phase: Phase
+) -> None:
+    status = GPRStatus(
+        phase=Phase.PROVISIONING, uid="u", filed_at=at(0), estimated_start_time=at(10), held_from=at(0),
+        assignment=Assignment(cluster="east", pool="h100", nodes=("h100-1",)),
+        accepted_spec=RequestSpec(slice="a", nodes=1, duration=timedelta(hours=1)), spec_digest="sha256:0",
+    )  # fmt: skip
+    early = LeaseRef("u", "a/x", "a", at(62), start=at(2))
+    seen = Seen(
+        {"east": ClusterView(at(minute), {"h100-1": NodeView("h100-1", "h100", True, lease=early)}, {})}
+    )
+    context = Context(at(minute), Settings("", Path()), wanted(), seen, {})
+    outcome = handover_outcome("a/x", status, context, FreeNodes({}, {}, at(minute)))
+    assert outcome.status is not None
+    assert outcome.status.phase is phase

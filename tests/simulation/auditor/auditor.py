@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -21,6 +21,7 @@ ONCE = frozenset({
 PUT_BACK = timedelta(minutes=10)
 """docs/guides/back-up.md: a branch that was removed or set back is put back within a poll of the one that knows it."""
 
+PAGES = 100
 CALM = timedelta(minutes=15)
 """After the last fault: polls of ten minutes, take-overs and repairs."""
 
@@ -33,6 +34,9 @@ class Allowances(Protocol):
 
     def any_since(self, since: datetime) -> bool:
         """Whether any fault held at or after that instant."""
+
+    def stood_since(self, now: datetime) -> datetime:
+        """Since when a process stands still that now goes on with what it knew; `now`: none does."""
 
     def doubt(self, now: datetime) -> timedelta:
         """How far clocks were apart lately."""
@@ -51,6 +55,8 @@ class Auditor:
     main: Main | None = None
     commits: int = 0
     shown: dict[str, Shown] = field(default_factory=dict)
+    _past: deque[tuple[datetime, Page]] = field(default_factory=lambda: deque(maxlen=PAGES))
+    """Pages of before, and until when each was the last."""
     _told: Counter[tuple[str, str]] = field(default_factory=Counter)
     _said: set[str] = field(default_factory=set)
     _writers: dict[int, str] = field(default_factory=dict)  # of each term
@@ -62,10 +68,13 @@ class Auditor:
         """A push of the status branch has landed."""
         before, self.page = self.page, read(self.published, commit, self.page)
         self.commits += 1
+        if before is not None:
+            self._past.append((now, before))
         found = [*self._fenced(before), *commits.laws(before, self.page)]
         found += self._told_once(before)
+        found += due.begun(self.page, now, self.allowed.doubt(now))
         found += acknowledged.beyond_quota(before, self.page, self.main)
-        found += nodes.slice_twice(self.page, self.shown, now)
+        found += nodes.slice_twice(self.page, self.shown, now, self.allowed.doubt(now))
         self._say(found, now)
 
     def pushed(self, commit: str, now: datetime) -> None:
@@ -85,11 +94,21 @@ class Auditor:
         self.shown[shown.cluster] = shown
         found = [*nodes.changed_hands(before, shown), *nodes.stamps_grow(before, shown)]
         if self.page is not None:
-            found += nodes.slice_twice(self.page, self.shown, shown.at)
+            found += nodes.slice_twice(self.page, self.shown, shown.at, self.allowed.doubt(shown.at))
         if not self._is_cut(shown.at):
-            page = self.page or Page("")
-            found += nodes.unjustified(page, before, shown, self.allowed.doubt(shown.at))
+            found += self._unjustified(before, shown)
         self._say(found, shown.at)
+
+    def _unjustified(self, before: Shown | None, shown: Shown) -> list[str]:
+        """A write that stood still for long may follow what was committed when it began."""
+        since, tolerance = self.allowed.stood_since(shown.at), self.allowed.doubt(shown.at)
+        known = [page for until, page in self._past if until >= since]
+        found: list[str] = []
+        for page in (self.page or Page(""), *known):
+            found = [*nodes.unjustified(page, before, shown, tolerance)]
+            if not found:
+                break
+        return found
 
     def looked(self, now: datetime) -> None:
         """Time has passed."""

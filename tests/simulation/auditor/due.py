@@ -51,6 +51,14 @@ def late_starts(page: Page, delays: Delays, now: datetime, look: timedelta) -> I
             yield f"{key} is {status['phase']} {_s(now - start)} after its start {start}"
 
 
+def begun(page: Page, now: datetime, tolerance: timedelta) -> Iterator[str]:
+    """What has begun has begun: nothing is Provisioned before its start."""
+    for key, status in page.requests.items():
+        start = instant(status.get("startTime"))
+        if status["phase"] == "Provisioned" and start is not None and now + tolerance < start:
+            yield f"{key} is Provisioned before its start {start}"
+
+
 def left_over(page: Page, shown: Mapping[str, Shown]) -> Iterator[str]:
     """In calm no node serves what is over, or what no status knows."""
     live = {status["uid"] for status in page.requests.values() if status["phase"] not in OVER}

@@ -92,14 +92,18 @@ def _serves(status: Status, cluster: str, node: str) -> bool:
     return status["phase"] in HOLDS and held.get("cluster") == cluster and node in (held.get("nodes") or ())
 
 
-def slice_twice(page: Page, shown: Mapping[str, Shown], now: datetime) -> Iterator[str]:
+def slice_twice(page: Page, shown: Mapping[str, Shown], now: datetime, tolerance: timedelta) -> Iterator[str]:
     """Across all clusters a slice has the nodes of one running request; what drains does not count."""
     running: dict[str, set[str]] = {}
     by_uid = {status["uid"]: status for status in page.requests.values()}
     for cluster in shown.values():
         for lease in cluster.leases.values():
             status = by_uid.get(lease.uid)
-            if status is not None and status["phase"] in {"Provisioning", "Provisioned"} and now < lease.end:
+            if (
+                status is not None
+                and status["phase"] in {"Provisioning", "Provisioned"}
+                and now + tolerance < lease.end
+            ):
                 running.setdefault(lease.slice, set()).add(lease.request)
     for slice_, requests in sorted(running.items()):
         if len(requests) > 1:
