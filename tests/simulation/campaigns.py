@@ -122,7 +122,7 @@ def until(campaign: str, first: int, seconds: float) -> Iterator[Run]:
 def pulled_week(clusters: int, days: float) -> tuple[Run, float]:
     """Clusters in pull mode; also the most pushes of one process in a minute."""
     names = {f"c{number:02d}": 2 for number in range(clusters)}
-    given = Given(pulled=tuple(names), nodes=names, agents=False, poll=600)
+    given = Given(pulled=tuple(names), nodes=names, agents=False, poll=600, budget=2)
     system = System(Story(days * 24, given, drawn(clusters, days * 24, busy=0.3).people))
     found = system.run()
     run = Run(clusters, tuple(found.broken), found.hours, found.count, found.digest)
