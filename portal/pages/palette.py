@@ -1,5 +1,5 @@
-"""`/palette`: one field that finds pages, requests, nodes and workspaces, quotes a wish such as "8 H100 for 2h", and
-answers when nodes are free and which GPU is the hottest.
+"""`/palette`: one field that finds pages, requests, jobs, nodes and workspaces, quotes a wish such as "8 H100 for 2h",
+and answers when nodes are free and which GPU is the hottest.
 
 Held by tests/portal/pages/test_palette.py.
 """
@@ -118,6 +118,7 @@ def _hits(visit: Visit, text: str) -> Iterator[Hit]:
         if not anchor:
             mine = (name for name in frame.workspaces if _says(words, name))
             yield from _some(Hit("Workspace", name, "", f"/workspaces/{name}") for name in mine)
+            yield from _some(_jobs(visit, words))
             yield from _some(_nodes(visit, words))
 
 
@@ -129,6 +130,14 @@ def _requests(visit: Visit, words: list[str], anchor: str) -> Iterator[Hit]:
             text = f"{anchor.capitalize()} {key}" if anchor else key
             note = "Filed" if status is None else str(status.phase)
             yield Hit("Request", text, note, f"/requests/{key}" + (f"#{anchor}" if anchor else ""))
+
+
+def _jobs(visit: Visit, words: list[str]) -> Iterator[Hit]:
+    view = visit.view
+    for key in sorted({*view.wanted.workloads, *view.facts.workloads}):
+        if visit.caller.may_see(key.partition("/")[0]) and _says(words, key):
+            status = view.facts.workloads.get(key)
+            yield Hit("Job", key, "Filed" if status is None else str(status.phase), f"/jobs/{key}")
 
 
 def _nodes(visit: Visit, words: list[str]) -> Iterator[Hit]:

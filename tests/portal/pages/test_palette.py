@@ -10,13 +10,22 @@ from starlette.testclient import TestClient
 
 from portal.pages.palette_words import FreeAsk, Wish, asks_for_hottest, free_ask_in, wish_in
 from schemas.reading.units import parse_instant
+from schemas.reading.yaml_text import dump
 from tests.support.portal import Site
 from tests.support.world import START
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    made = Site(tmp_path_factory.mktemp("site"))
+    head = {"apiVersion": "egs.dev/v1alpha1", "kind": "Workload"}
+    settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}}
+    jobs = {}
+    for slice_, name in (("vision", "tune"), ("nlp", "secret-tune")):
+        spec = {"slice": slice_, "gpr": "train", "manifests": [settings]}
+        jobs[f"slices/{slice_}/workloads/{name}.yaml"] = dump(
+            {**head, "metadata": {"name": name}, "spec": spec}
+        )
+    made = Site(tmp_path_factory.mktemp("site"), jobs)
     made.file("vision/train", nodes=2, duration="6h")
     made.file("nlp/secret-plan", nodes=1, duration="1h")
     made.settle()
@@ -135,6 +144,13 @@ def test_a_wish_is_quoted_and_leads_to_the_form(site: Site):
 def test_a_verb_leads_to_that_part_of_a_request(site: Site):
     with site.client("bo-editor") as client:
         assert "/requests/vision/train#cancel" in hits(client, "cancel train")
+
+
+def test_a_job_is_found_by_those_who_may_see_it(site: Site):
+    """A9."""
+    assert 'href="/jobs/vision/tune"' in hits(site.client("bo-editor"), "tune")
+    assert "secret-tune" not in hits(site.client("bo-editor"), "tune")
+    assert 'href="/jobs/nlp/secret-tune"' in hits(site.client(), "tune")
 
 
 def test_a_member_finds_nothing_of_others(site: Site):
