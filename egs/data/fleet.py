@@ -138,6 +138,7 @@ class Workspace(Record):
     use: Mapping[str, Any] | None = None
     cost: Mapping[str, Any] | None = None
     queues: tuple[Mapping[str, Any], ...] = wire("queues", default=(), read=tuple)
+    services: tuple[Mapping[str, Any], ...] = wire("services", default=(), read=tuple)
     weight: float = 1.0
     paused: bool = False
 

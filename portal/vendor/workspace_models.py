@@ -14,6 +14,7 @@ from pydantic import Field
 from portal.http.context import Changed, Whole, Wire, example, optional
 from portal.identity.callers import Caller
 from portal.vendor.workspace_queues import WorkspaceQueue, queues_of
+from portal.vendor.workspace_services import WorkspaceServices, services_of
 from portal.views.view import View
 from reconciler.accounts.monthly_limits import full_account
 from reconciler.model.statuses import live
@@ -232,6 +233,7 @@ class Workspace(Wire):
                 "months": [{"month": "2026-11", "gpuHours": 64.0, "amount": 160.0, "leases": 2}],
             },
             "queues": [],
+            "services": [],
             "weight": 1.0,
             "paused": False,
         }
@@ -251,6 +253,9 @@ class Workspace(Wire):
     month_bounds: tuple[MonthBound, ...] = Field(description="What is left this month; empty: no bound.")
     cost: WorkspaceCost
     queues: tuple[WorkspaceQueue, ...] = Field(description="Its Kueue queues, by cluster; empty: none.")
+    services: tuple[WorkspaceServices, ...] = Field(
+        description="What it exports, by cluster; empty: nothing."
+    )
     weight: float = Field(description="Share relative to other workspaces at the same priority.")
     paused: bool = Field(description="Whether changes made to it in clusters are left alone.")
 
@@ -338,6 +343,7 @@ def workspace_of(view: View, name: str) -> Workspace:
         month_bounds=_month_bounds(view, name),
         cost=_cost(view, name, standing),
         queues=queues_of(view, name),
+        services=services_of(view, name),
         weight=spec.weight,
         paused=spec.paused,
     )

@@ -38,6 +38,7 @@ from reconciler.model.cluster_port import (
     UnmanagedNode,
     WorkloadView,
 )
+from reconciler.model.service_port import ExportsView
 from reconciler.model.workload_port import PlacedWorkload
 from schemas.documents.base import API_VERSION
 from schemas.errors import Fault, UserError
@@ -87,12 +88,13 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class SliceRow:
-    """A slice, its namespaces, the digest of the terms that it was compared with, and its queue."""
+    """A slice, its namespaces, the digest of the terms that it was compared with, its queue, its exports."""
 
     name: str
     namespaces: tuple[str, ...] = ()
     terms: str = ""
     queue: QueueView | None = None
+    exports: ExportsView | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +219,7 @@ def _rows(report: Report) -> dict[str, list[Row]]:
         rows["workloads"] = [*view.workloads]
         rows["placed"] = [*view.placed.values()]
         rows["slices"] = [
-            SliceRow(n, spaces, report.terms.get(n, ""), view.queues.get(n))
+            SliceRow(n, spaces, report.terms.get(n, ""), view.queues.get(n), view.exports.get(n))
             for n, spaces in view.slices.items()
         ]
         rows["unmanaged"] = [*view.unmanaged]
@@ -332,7 +334,7 @@ def _check(row: Row) -> None:
             _named(_LONG_NAME, name, *(each.name for each in row.objects))
             _timed(row.run.start)
         case SliceRow():
-            _named(_NAME, row.name, *row.namespaces)
+            _named(_NAME, row.name, *row.namespaces, *(row.exports.names if row.exports else ()))
         case CheckRow():
             _named(_LONG_NAME, row.node)
             _timed(*([row.until] if row.until is not None else []))
@@ -379,15 +381,17 @@ def report_from(cluster: str, contents: Mapping[str, Any]) -> Report:
 
 
 def _view(rows: Mapping[str, list[Any]], at: datetime) -> ClusterView:
+    slices = sorted(rows["slices"], key=lambda r: r.name)
     return ClusterView(
         at=at,
         nodes={r.name: r for r in sorted(rows["nodes"], key=lambda r: r.name)},
-        slices={r.name: r.namespaces for r in sorted(rows["slices"], key=lambda r: r.name)},
+        slices={r.name: r.namespaces for r in slices},
         workloads=tuple(rows["workloads"]),
         placed={r.key: r for r in sorted(rows["placed"], key=lambda r: r.key)},
         unmanaged=tuple(rows["unmanaged"]),
         sizes={r.pool: r.nodes for r in rows["sizes"]},
-        queues={r.name: r.queue for r in sorted(rows["slices"], key=lambda r: r.name) if r.queue is not None},
+        queues={r.name: r.queue for r in slices if r.queue is not None},
+        exports={r.name: r.exports for r in slices if r.exports is not None},
         served=frozenset((r.uid, r.start) for r in rows["served"]),
     )
 

@@ -19,9 +19,8 @@ from reconciler.accounts.promises import with_settled
 from reconciler.approvals import held_changes
 from reconciler.approvals.used_approvals import spent_after
 from reconciler.deciding.preemption_limits import with_losses
+from reconciler.deciding.slice_parts import queues_shown, service_events, services_shown
 from reconciler.deciding.unchanged_requests import UnchangedRequests, without_news
-from reconciler.documents.queue_terms import queue_rows
-from reconciler.documents.slice_terms import terms_in
 from reconciler.documents.workspace_outcomes import workspace_turn
 from reconciler.health.cards import failing_lemons, lemon_events, with_cards, with_lemons
 from reconciler.health.check_results import cut
@@ -51,7 +50,7 @@ from reconciler.planning.snapshot import at, pools_and_leases, stray_nodes
 from reconciler.settings import Settings
 from scheduler.snapshot import PoolKey
 from schemas.status.gpr_status import WAITING, Cause, GPRStatus
-from schemas.status.inventory import SliceQueue, UnmanagedNode
+from schemas.status.inventory import UnmanagedNode
 from schemas.status.node_status import NodeMetadata, NodeRecord, NodeState
 
 
@@ -111,7 +110,9 @@ def fold(
     gather.events += told
     current = replace(current, workspaces=spaces, workloads=runs, endpoints=served)
     current = _with_accounts(facts, current, gather.requests, context)
-    current = replace(current, queues=_queues(facts, current, wanted, seen))
+    current = replace(current, queues=queues_shown(facts, current, wanted, seen))
+    current = replace(current, services=services_shown(facts, current, wanted, seen))
+    gather.events += service_events(facts, current)
     current = placed(facts, current, wanted)
     moves = {key: (Cause.ADMIN_MOVED, by) for key, by in let_past(facts, current, wanted).items()}
     causes = moves | gather.causes
@@ -231,19 +232,6 @@ def _unmanaged(facts: Facts, wanted: Wanted, seen: Seen) -> dict[str, tuple[Unma
     """GPU nodes outside every pool, as each cluster last showed them."""
     shown = {name: unmanaged_in(view) for name, view in seen.views.items()}
     known = {**facts.unmanaged, **shown}
-    return {name: known[name] for name in sorted(wanted.clusters) if known.get(name)}
-
-
-def _queues(before: Facts, facts: Facts, wanted: Wanted, seen: Seen) -> dict[str, tuple[SliceQueue, ...]]:
-    """Slices' queues, as each cluster last showed them."""
-    if not any(slice_.queues.kueue for slice_ in wanted.slices.values()):
-        return {}
-    shown = {
-        name: tuple(queue_rows(wanted.clusters[name], terms_in(name, wanted, facts, view), view))
-        for name, view in seen.views.items()
-        if name in wanted.clusters
-    }
-    known = {**before.queues, **shown}
     return {name: known[name] for name in sorted(wanted.clusters) if known.get(name)}
 
 

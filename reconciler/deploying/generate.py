@@ -17,6 +17,7 @@ from reconciler.clusters.kubernetes.rbac import (
     ADMISSION_RULES,
     DOOR_RULES,
     DRAIN_RULES,
+    EXPORT_RULES,
     QUEUE_RULES,
     RULES,
     Rule,
@@ -36,6 +37,7 @@ ROWS: Mapping[str, tuple[Rule, ...]] = {
     "driver": RULES,
     "drains": DRAIN_RULES,
     "queues": QUEUE_RULES,
+    "exports": EXPORT_RULES,
     "door": DOOR_RULES,
     "admission": ADMISSION_RULES,
 }

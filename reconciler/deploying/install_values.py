@@ -294,6 +294,10 @@ class Values(Model):
         False,
         description="The process that drives the cluster may keep Kueue's queues for slices with spec.queues.kueue.",
     )
+    mcs: bool = Field(
+        False,
+        description="The process that drives the cluster may export Services of slices with spec.services.across.",
+    )
     env: dict[str, str] = Field(
         default_factory=dict, description="Further environment variables, such as HTTPS_PROXY."
     )

@@ -15,6 +15,7 @@ from reconciler.clusters.kubernetes.rbac import (
     ADMISSION_RULES,
     DOOR_RULES,
     DRAIN_RULES,
+    EXPORT_RULES,
     QUEUE_RULES,
     RULES,
     Rule,
@@ -60,7 +61,8 @@ def _driving(values: Values) -> tuple[Rule, ...]:
     """Rules to drive the cluster that it is installed in."""
     drains = DRAIN_RULES if values.nvsentinel else ()
     queues = QUEUE_RULES if values.kueue else ()
-    return (*RULES, *drains, *queues, *part_rights.scaling(values.scale_targets))
+    exports = EXPORT_RULES if values.mcs else ()
+    return (*RULES, *drains, *queues, *exports, *part_rights.scaling(values.scale_targets))
 
 
 def _controller(values: Values, place: Place) -> Iterator[Json]:

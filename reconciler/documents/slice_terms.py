@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from reconciler.documents.queue_terms import queue_in
+from reconciler.documents.service_terms import peers_in
 from reconciler.model.cluster_port import ClusterView, SliceTerms
 from reconciler.model.facts import Facts, Wanted
 from reconciler.model.pools import home_of
@@ -43,6 +44,7 @@ def terms_in(cluster: str, wanted: Wanted, facts: Facts, view: ClusterView | Non
             queue=None
             if view is None or not slice_.queues.kueue
             else queue_in(cluster, name, wanted, holding, view),
+            peers=peers_in(cluster, slice_, wanted.clusters),
         )
         for name, slice_ in sorted(slices_in(cluster, wanted, holding).items())
     )

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Literal, Protocol
 
 from reconciler.model.clock_reading import Heard
+from reconciler.model.service_port import ExportsView, Peer
 from reconciler.model.workload_port import PlacedWorkload, WorkloadTerms
 
 Stage = Literal["pre", "run", "post"]
@@ -85,6 +86,7 @@ class SliceTerms:
     gpus: int | None = None  # most GPUs that its pods may request together; None: no limit
     paused: bool = False  # foreign changes are shown and not repaired
     queue: QueueTerms | None = None  # None: the slice wants none
+    peers: tuple[Peer, ...] | None = None  # the slice's other clusters; None: it exports no Services
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +255,8 @@ class ClusterView:
     """The last target size of each elastic pool."""
     queues: Mapping[str, QueueView] = field(default_factory=dict)
     """By slice; only of slices that want one, as far as known."""
+    exports: Mapping[str, ExportsView] = field(default_factory=dict)
+    """By slice; only of slices that export Services, as far as known."""
     clock: Heard | None = field(default=None, compare=False)
     """The server's clock in its answer; None: it has none of its own. Not part of the observed state."""
     fence: Stamp | None = None
@@ -282,7 +286,8 @@ class ClusterDriver(Protocol):
     def ensure_slice(self, terms: SliceTerms, stamp: Stamp, now: datetime) -> Answer:
         """Exactly these namespaces exist and belong to the slice, with all its objects; others only lose the mark.
 
-        Its queue too; where the cluster has no queues, the view says so, and all else is done.
+        Its queue and its exported Services too; where the cluster has no API for them, the view says so, and all else
+        is done.
         """
 
     def remove_slice(self, slice_: str, stamp: Stamp, now: datetime) -> Answer:

@@ -67,6 +67,7 @@ _WARNINGS = frozenset(
         EventReason.NODES_LATE,
         EventReason.CLUSTER_UNREACHABLE,
         EventReason.MANIFEST_REFUSED,
+        EventReason.NOT_EXPORTED,
         EventReason.DRIFT,
         EventReason.ACTION_REFUSED,
         EventReason.DELETIONS_HELD,

@@ -32,7 +32,7 @@ from schemas.status.endpoint_status import EndpointStatus
 from schemas.status.gpr_status import Cause, GPRStatus, Provenance, WorkspaceRecord
 from schemas.status.gpu_alerts import NodeAlert
 from schemas.status.insights import EndedRecord, Insights
-from schemas.status.inventory import PoolScale, SliceQueue, UnmanagedNode
+from schemas.status.inventory import PoolScale, SliceQueue, SliceServices, UnmanagedNode
 from schemas.status.judgements import HeldChange, SpentApproval, TrustRecord
 from schemas.status.node_status import AgentReport, NodeRecord
 from schemas.status.outbox import OutboxRecord
@@ -80,6 +80,7 @@ class Facts:
     alerts: Mapping[str, tuple[NodeAlert, ...]] = field(default_factory=dict)  # of GPUs, by cluster
     remedies: Mapping[NodeKey, tuple[Remedy, ...]] = field(default_factory=dict)  # oldest first
     queues: Mapping[str, tuple[SliceQueue, ...]] = field(default_factory=dict)  # of slices, by cluster
+    services: Mapping[str, tuple[SliceServices, ...]] = field(default_factory=dict)  # of slices, by cluster
     outbox: Mapping[str, OutboxRecord] = field(default_factory=dict)  # pending messages of routes, by name
     workloads: Mapping[str, WorkloadStatus] = field(default_factory=dict)  # by slice/name
     endpoints: Mapping[str, EndpointStatus] = field(default_factory=dict)  # by slice/name

@@ -148,7 +148,15 @@ def _said(report: Report) -> tuple[object, ...]:
     if view is None:
         seen: tuple[object, ...] | None = None
     else:
-        seen = (view.nodes, view.slices, view.unmanaged, view.sizes, view.queues, _waiting(view))
+        seen = (
+            view.nodes,
+            view.slices,
+            view.unmanaged,
+            view.sizes,
+            view.queues,
+            view.exports,
+            _waiting(view),
+        )
     return seen, report.differences, report.terms, report.checks, _awaited(report)
 
 

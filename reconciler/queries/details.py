@@ -78,8 +78,27 @@ def slice_data(state: State, name: str, told: Sequence[EventRow]) -> dict[str, A
         "requests": tables.gprs(state, name),
         "usage": [] if usage is None else [m.model_dump(mode="json", by_alias=True) for m in usage.months],
         "queues": queue_rows(state.facts, name),
+        "services": service_rows(state.facts, name),
         "events": list(told),
     }
+
+
+def service_rows(facts: Facts, slice_: str) -> list[dict[str, Any]]:
+    """What the slice exports, by cluster, with names for its other clusters; none if it exports nothing."""
+    return [
+        {
+            "cluster": cluster,
+            "state": row.state,
+            "policy": row.policy,
+            "message": row.message,
+            "exports": [
+                {**each.model_dump(mode="json", by_alias=True), "dns": each.dns} for each in row.exports
+            ],
+        }
+        for cluster, rows in sorted(facts.services.items())
+        for row in rows
+        if row.slice == slice_
+    ]
 
 
 def queue_rows(facts: Facts, slice_: str) -> list[dict[str, Any]]:

@@ -53,6 +53,7 @@ def inventory(cluster: str, facts: Facts, wanted: Wanted) -> Inventory:
         unmanaged=facts.unmanaged.get(cluster, ()),
         faults=_faults(facts, cluster),
         queues=facts.queues.get(cluster, ()),
+        services=facts.services.get(cluster, ()),
     )
 
 

@@ -150,6 +150,7 @@ def _with_inventories(facts: Facts, records: Sequence[tuple[str, Inventory]]) ->
             unmanaged={**facts.unmanaged, **({name: record.unmanaged} if record.unmanaged else {})},
             scales={**facts.scales, **{(name, p.name): p.scale for p in record.pools if p.scale is not None}},
             queues={**facts.queues, **({name: record.queues} if record.queues else {})},
+            services={**facts.services, **({name: record.services} if record.services else {})},
             faults={**facts.faults, **{(name, node.name): node.at for node in record.faults}},
         )
     return facts

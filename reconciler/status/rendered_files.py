@@ -45,6 +45,7 @@ class Rendered:
                 facts.workloads,
                 facts.endpoints,
                 facts.queues,
+                facts.services,
             ),
         )
         # The order is left out: ageing changes it over time, and the next new fact updates it.

@@ -15,7 +15,7 @@ from schemas.documents.metrics import Metrics
 from schemas.documents.pool import LabelKey, LabelValue, Pool, Price
 from schemas.documents.remediation import Remediation
 from schemas.documents.thresholds import Alerts
-from schemas.reading.units import Duration, Instant, Lasting, LongName, Shape
+from schemas.reading.units import Duration, Instant, Lasting, LongName, Network, Shape
 
 MAX_NODES = 100_000
 """Most nodes of one cluster."""
@@ -231,6 +231,22 @@ class Admission(Model):
     )
 
 
+class Mesh(Model):
+    """How other clusters know this one, for Services across clusters."""
+
+    name: str | None = Field(
+        None,
+        pattern=r"^[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?$",
+        description="Its name in Cilium's cluster mesh (`cluster.name`); absent: the name of this document.",
+    )
+    addresses: tuple[Network, ...] = Field(
+        (),
+        max_length=20,
+        description="Where its pods' traffic comes from and goes to in other clusters, for those without Cilium.",
+        examples=[["10.8.0.0/14"]],
+    )
+
+
 class AgentKey(Model):
     """The key of one agent, or one for all agents of the cluster."""
 
@@ -317,6 +333,7 @@ class ClusterSpec(Model):
         None,
         description="Gateway (Gateway API) for routes of endpoints; absent: nothing from outside reaches them.",
     )
+    mesh: Mesh = Field(Mesh(), description="How other clusters of its slices know it.")
     cleared: tuple[Cleared, ...] = Field((), max_length=1000, description="Nodes that people have repaired.")
 
 

@@ -105,6 +105,16 @@ class Queues(Model):
     )
 
 
+class Services(Model):
+    """How the slice's Services are reached from other clusters."""
+
+    across: Literal["none", "mcs"] = Field(
+        "none",
+        description='mcs: Services with the label `egs.dev/export: "true"` are exported in each of its clusters by the '
+        "Multi-Cluster Services API, and the slice's pods in its other clusters are let in.",
+    )
+
+
 class SliceSpec(Model):
     """People, places and limits of a slice."""
 
@@ -129,6 +139,7 @@ class SliceSpec(Model):
         False, description="Foreign changes of it in clusters are shown but not repaired; requests go on."
     )
     queues: Queues = Field(Queues(), description="Queues for workloads inside the slice.")
+    services: Services = Field(Services(), description="Services that its other clusters can use.")
     notifications: Routes = ()
     weight: float = Field(
         1.0, gt=0, le=1000, description="Share relative to other slices at the same priority."

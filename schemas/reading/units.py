@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from ipaddress import ip_network
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
@@ -23,6 +24,7 @@ INSTANT_PATTERN = (
 """The years are limited so that an instant plus any duration still fits a `datetime`."""
 NAME_PATTERN = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
 LONG_NAME_PATTERN = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?([.][a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$"
+NETWORK_PATTERN = r"^[0-9A-Fa-f:.]{2,45}/[0-9]{1,3}$"
 LINE_PATTERN = r"^[^\x00-\x1f\x7f-\x9f]*$"
 """The strict loader refuses the other line-breaking characters; patterns of API servers cannot name them."""
 LONGEST_NAME = 253
@@ -33,6 +35,7 @@ MIB_ABOVE = 4096
 # `$` in a pattern matches before a final line break; `fullmatch` does not.
 _DURATION = re.compile(DURATION_PATTERN)
 _INSTANT = re.compile(INSTANT_PATTERN)
+_NETWORK = re.compile(NETWORK_PATTERN)
 
 
 def parse_duration(text: object) -> timedelta:
@@ -146,6 +149,23 @@ Shape = Annotated[
 ]
 Line = Annotated[str, Field(pattern=LINE_PATTERN)]
 """Text for one line of a table, log or message: without line breaks or other control characters."""
+
+
+def parse_network(text: object) -> str:
+    """An IP network in its canonical form; bits of a host are dropped. One that names every address is refused."""
+    if not isinstance(text, str) or _NETWORK.fullmatch(text) is None:
+        raise ValueError("a network reads like 10.8.0.0/14 or fd00:8::/32")
+    found = ip_network(text, strict=False)
+    if not found.prefixlen:
+        raise ValueError(f"{text} names every address; name those of the cluster's pods")
+    return str(found)
+
+
+Network = Annotated[
+    str,
+    BeforeValidator(parse_network),
+    WithJsonSchema({"type": "string", "pattern": NETWORK_PATTERN, "examples": ["10.8.0.0/14"]}),
+]
 LongName = Annotated[
     str,
     Field(

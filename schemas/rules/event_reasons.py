@@ -82,6 +82,7 @@ class EventReason(StrEnum):
     ENDPOINT_RETURNED = "EndpointWeightsReturned"
     NAMESPACE_NOT_READY = "GPRNamespaceNotReady"
     NAMESPACE_READY = "GPRNamespaceReady"
+    NOT_EXPORTED = "ServicesNotExported"
     DRIFT = "DriftRepaired"
     DRIFT_SEEN = "DriftSeen"
     ACTION_REFUSED = "ActionRefused"

@@ -81,6 +81,39 @@ class SliceQueue(Model):
     message: str = Field("", description="Why the cluster has none, and what to do.")
 
 
+class SliceExport(Model):
+    """A Service that a slice exports from the cluster."""
+
+    namespace: str = Field(description="Namespace of the Service.")
+    name: str = Field(description="Name of the Service.")
+    state: Literal["Exported", "Waiting", "Unanswered", "Refused", "Conflict"] = Field(
+        description="Exported: other clusters can use it; Waiting: not yet; Unanswered: no controller has taken it up; "
+        "Refused: its controller cannot export it; Conflict: other clusters export another one of its name.",
+    )
+    message: str = Field("", description="What its controller says, or what to do.")
+
+    @property
+    def dns(self) -> str:
+        """Its name in every cluster of the slice."""
+        return f"{self.name}.{self.namespace}.svc.clusterset.local"
+
+
+class SliceServices(Model):
+    """What a slice exports from the cluster, and what lets its other clusters in."""
+
+    slice: str = Field(description="Name of the slice.")
+    state: Literal["Kept", "Observed", "Missing"] = Field(
+        description="Kept: it is so in the cluster; Observed: nothing is written; Missing: the message says why.",
+    )
+    policy: Literal["ClusterNames", "Addresses", "None"] = Field(
+        "None",
+        description="How network policies name the slice's other clusters: by name and slice, by the addresses of all "
+        "their pods, or not at all.",
+    )
+    exports: tuple[SliceExport, ...] = Field((), description="Its exported Services, at most 100.")
+    message: str = Field("", description="What is missing, and what to do.")
+
+
 class NodeFaults(Model):
     """Recent faults of a node."""
 
@@ -102,6 +135,9 @@ class Inventory(Document):
     )
     faults: tuple[NodeFaults, ...] = Field((), description="Nodes that failed within 30 days, by name.")
     queues: tuple[SliceQueue, ...] = Field((), description="Queues of slices that want one, by slice.")
+    services: tuple[SliceServices, ...] = Field(
+        (), description="Exported Services of slices that want it, by slice."
+    )
 
 
 class Reservation(Model):

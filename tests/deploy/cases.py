@@ -162,6 +162,8 @@ CASES: dict[str, Json] = {
     "drains by NVSentinel": {**REPO, "nvsentinel": True},
     "Kueue's queues": {**REPO, "kueue": True},
     "Kueue's queues in pull mode": {**PULL, "kueue": True, "nvsentinel": True},
+    "exported Services": {**REPO, "mcs": True},
+    "exported Services in pull mode": {**PULL, "mcs": True},
     "drains by NVSentinel in pull mode": {**PULL, "nvsentinel": True, "scaleTargets": [GROUP]},
     "what elastic pools scale in a cluster that is not driven": {
         **REPO,

@@ -38,8 +38,8 @@ from reconciler.clusters.kubernetes.nodes.node_marks import Marks, differing, la
 from reconciler.clusters.kubernetes.nodes.node_writer import NODES, NodeWriter
 from reconciler.clusters.kubernetes.nodes.pool_scale import Scaling
 from reconciler.clusters.kubernetes.nodes.stray_pods import Strays
-from reconciler.clusters.kubernetes.queues.queued_slices import QueuedSlices
 from reconciler.clusters.kubernetes.tenancy.cluster_events import Heard, announce
+from reconciler.clusters.kubernetes.whole_slices import WholeSlices
 from reconciler.model.cluster_port import (
     Answer,
     Busy,
@@ -104,7 +104,7 @@ class KubernetesCluster:
         self._nodes = Informer(api, NODES, read_node, wake=wake)
         read = partial(read_pod, system=home.namespace)
         self._pods = Informer(api, PODS, read, wake=wake, matters=lambda pod: pod.gpus > 0)
-        self._slices = QueuedSlices(api, home.project, home.namespace, name, wake)
+        self._slices = WholeSlices(api, home.project, home.namespace, name, wake)
         self._writer = NodeWriter(api, self._nodes, home.project)
         self._checks = Checks(api, spec, self._writer, home.namespace, wake)
         self._resets = GpuResets(api, spec, home.namespace)

@@ -59,6 +59,10 @@ MEMBER_KEY = "kubeconfig-"
 """Prefix of the Secrets that members' kubeconfigs are bound to."""
 WORKLOAD = PREFIX + "workload"
 """Label of the objects of a workload, and of our record of it: the workload's name."""
+EXPORTED = PREFIX + "export"
+"""Label of Services, set by people: with the value `true` the slice's other clusters can use them. Without Cilium, also
+of the pods that answer for them.
+"""
 CLOSED_NODES = PREFIX + "managed-nodes"
 """Label of the ConfigMap with our webhook's data about managed nodes, with the value `true`."""
 REQUEST_UID = PREFIX + "request"

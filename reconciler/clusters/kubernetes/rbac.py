@@ -11,6 +11,7 @@ from reconciler.clusters.kubernetes.names import WORKLOAD_ACCOUNT
 from reconciler.clusters.kubernetes.nodes import drain_requests
 from reconciler.clusters.kubernetes.nodes.gpu_resets import NVSENTINEL
 from reconciler.clusters.kubernetes.queues import queue_objects
+from reconciler.clusters.kubernetes.services import export_objects
 from schemas.export.crds import GROUP, PLURAL
 
 
@@ -136,6 +137,18 @@ QUEUE_RULES: tuple[Rule, ...] = tuple(
     )
 )
 """For the controller where slices have Kueue queues (`spec.queues.kueue`)."""
+
+EXPORT_RULES: tuple[Rule, ...] = (
+    Rule("", "services", ("list", "watch"), "which Services of slices have the label of exports"),
+    Rule(export_objects.GROUP, export_objects.EXPORTS, _OWNED, "exported Services of slices"),
+    Rule(
+        export_objects.CILIUM,
+        export_objects.CILIUM_POLICIES,
+        (*_OWNED, "update"),
+        "let a slice's pods of its other clusters in, where Cilium is",
+    ),
+)
+"""For the controller where slices export Services (`spec.services.across`)."""
 
 ADMISSION_RULES: tuple[Rule, ...] = (
     Rule("", "namespaces", _READ, "which slice a namespace belongs to"),

@@ -21,6 +21,7 @@ from reconciler.clusters.simulated import simulated_manifests, simulated_writes
 from reconciler.clusters.simulated.gpu_readings import as_data, readings_of
 from reconciler.clusters.simulated.growing_pools import fleet_at, scaled, sizes_of
 from reconciler.clusters.simulated.scripted_faults import Scripted, api_failure, dead_nodes
+from reconciler.clusters.simulated.simulated_exports import exports_of
 from reconciler.clusters.simulated.simulated_remedies import let_go, remedied
 from reconciler.clusters.simulated.simulated_workloads import advance, remembered, settle
 from reconciler.clusters.simulated.simulated_world import Fleet, Job, Workload, World, fleet_of, view_of
@@ -79,7 +80,7 @@ class EmbeddedCluster:
         return self._call(now, False, lambda s: (s.world, Done()))
 
     def ensure_slice(self, terms: SliceTerms, stamp: Stamp, now: datetime) -> Answer:
-        """Exactly these namespaces belong to the slice; its queue is shown as wanted."""
+        """Exactly these namespaces belong to the slice; its queue and exports are shown as wanted."""
         return self._call(now, True, lambda s: simulated_writes.slice_ensured(s, terms, stamp))
 
     def remove_slice(self, slice_: str, stamp: Stamp, now: datetime) -> Answer:
@@ -227,7 +228,8 @@ class EmbeddedCluster:
 
     def _view(self, s: WriteTarget, now: datetime) -> ClusterView:
         placed = simulated_manifests.shown(s.world)
-        return replace(view_of(s.world, s.fleet, now), sizes=sizes_of(self._fleet, s.world), placed=placed)
+        sizes, exports = sizes_of(self._fleet, s.world), exports_of(s.world)
+        return replace(view_of(s.world, s.fleet, now), sizes=sizes, placed=placed, exports=exports)
 
     def _state_at(self, world: World, now: datetime) -> WriteTarget:
         return WriteTarget(world, fleet_at(self._fleet, world, now), now)

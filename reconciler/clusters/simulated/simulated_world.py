@@ -37,6 +37,7 @@ from reconciler.model.cluster_port import (
     Stamp,
     WorkloadView,
 )
+from reconciler.model.service_port import Peer
 from reconciler.model.workload_port import WorkloadObject, WorkloadRun
 from schemas.documents.cluster import ClusterSpec
 from schemas.documents.pool import Pool
@@ -90,6 +91,7 @@ class SliceState:
     present: bool = True
     ensured: datetime = EPOCH  # when it was last ensured
     queue: QueueTerms | None = None
+    peers: tuple[Peer, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ refused.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
@@ -173,11 +174,12 @@ def slice_ensured(s: WriteTarget, terms: SliceTerms, stamp: Stamp) -> Changed:
     namespaces = tuple(sorted(set(namespaces)))
     whole = state is not None and namespaces_of(s.world, name, s.now) == namespaces
     ensured = state.ensured if state is not None and whole else s.now
-    return s.world.with_slice(name, SliceState(namespaces, stamp, ensured=ensured, queue=terms.queue)), Done()
+    made = SliceState(namespaces, stamp, ensured=ensured, queue=terms.queue, peers=terms.peers)
+    return s.world.with_slice(name, made), Done()
 
 
 def differing(s: WriteTarget, slices: tuple[SliceTerms, ...]) -> tuple[Difference, ...]:
-    """Missing and surplus namespaces of these slices, and queues on other terms."""
+    """Missing and surplus namespaces of these slices, and queues and peers on other terms."""
     found: list[Difference] = []
     for terms in slices:
         have = namespaces_of(s.world, terms.name, s.now)
@@ -186,13 +188,19 @@ def differing(s: WriteTarget, slices: tuple[SliceTerms, ...]) -> tuple[Differenc
         found += [Difference(terms.name, f"Namespace {n}", "missing") for n in missing]
         found += [Difference(terms.name, f"Namespace {n}", "extra") for n in extra]
         state = s.world.slices.get(terms.name)
-        queue = state.queue if state is not None and state.present else None
-        if queue != terms.queue:
-            how: Literal["missing", "extra", "changed"] = "changed"
-            if queue is None or terms.queue is None:
-                how = "missing" if queue is None else "extra"
-            found.append(Difference(terms.name, f"ClusterQueue {terms.name}", how))
+        there = state if state is not None and state.present else SliceState((), Stamp(0, 0))
+        found += _unlike(terms.name, f"ClusterQueue {terms.name}", there.queue, terms.queue)
+        found += _unlike(terms.name, f"NetworkPolicy {terms.name}", there.peers, terms.peers)
     return tuple(found)
+
+
+def _unlike(slice_: str, what: str, have: object, want: object) -> Iterator[Difference]:
+    """Nothing if they are equal; None stands for an object that is not there."""
+    how: Literal["missing", "extra", "changed"] = "changed"
+    if have is None or want is None:
+        how = "missing" if have is None else "extra"
+    if have != want:
+        yield Difference(slice_, what, how)
 
 
 def announced(s: WriteTarget, notes: tuple[Note, ...]) -> World:

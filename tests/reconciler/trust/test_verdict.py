@@ -77,6 +77,7 @@ OTHERWISE: dict[str, object] = {
     "limits": {"maxNodes": 1},
     "paused": True,
     "queues": {"kueue": True},
+    "services": {"across": "mcs"},
     "notifications": [{"name": "chat", "secret": "chat"}],
     "weight": 2.0,
 }

@@ -23,7 +23,6 @@ from reconciler.clusters.kubernetes.tenancy.slice_objects import (
     CLUSTER_ROLE,
     KINDS,
     MEMBER_ROLE,
-    POLICY,
     Kind,
     differing,
     identity,
@@ -31,6 +30,7 @@ from reconciler.clusters.kubernetes.tenancy.slice_objects import (
 )
 from reconciler.model import backoff
 from reconciler.model.cluster_port import Busy, Refused, Stamp
+from schemas.reading.units import parse_instant
 
 AGAIN = timedelta(seconds=1)
 """After a concurrent change of an object."""
@@ -48,9 +48,10 @@ class Item:
     slice: str
     uid: str
     version: str
-    body: Json  # metadata with labels only, and the content of its kind
+    body: Json  # metadata with labels only, the content of its kind, and what is shown of it
     by: str = ""  # the last other writer, by field manager
     is_leaving: bool = False  # it is being deleted, and something holds it back
+    made: datetime | None = None  # when it was created
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,9 @@ def read_item(kind: Kind, item: Json) -> Item:
     """The compared fields of an object as read from the server."""
     meta = item["metadata"]
     own = meta.get("labels") or {}
-    body = {"metadata": {"labels": own}, **{field: item[field] for field in kind.content if field in item}}
+    fields = (*kind.content, *kind.shown)
+    body = {"metadata": {"labels": own}, **{field: item[field] for field in fields if field in item}}
+    made = meta.get("creationTimestamp")
     return Item(
         kind=kind.name,
         namespace=meta.get("namespace", ""),
@@ -125,6 +128,7 @@ def read_item(kind: Kind, item: Json) -> Item:
         body=body,
         by=_others(meta),
         is_leaving="deletionTimestamp" in meta,
+        made=None if made is None else parse_instant(made),
     )
 
 
@@ -258,8 +262,7 @@ class Repairs:
             have = None
         condition = {} if have is None else {"resourceVersion": have.version}
         done = self._api.apply(path, {**want, "metadata": {**want["metadata"], **condition}})
-        if kind is POLICY and differing(kind, want, done):
-            # An apply leaves foreign fields alone; in a network policy these are holes.
+        if kind.is_exact and differing(kind, want, done):  # an apply leaves foreign fields alone
             done = self._api.replace(path, {**done, **{field: want[field] for field in kind.content}})
         self._known[kind.name].learn(done)
 

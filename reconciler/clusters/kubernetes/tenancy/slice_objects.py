@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from reconciler.clusters.kubernetes.api.api_client import Json
 from reconciler.clusters.kubernetes.names import (
+    EXPORTED,
     GPU_RESOURCE,
     MANAGED_BY,
     MANAGER,
@@ -25,6 +26,7 @@ from reconciler.clusters.kubernetes.names import (
     WORKLOAD_ACCOUNT,
 )
 from reconciler.model.cluster_port import SliceTerms
+from reconciler.model.service_port import Peer
 from schemas.export.crds import GROUP, PLURAL
 
 RBAC = "rbac.authorization.k8s.io"
@@ -48,6 +50,11 @@ class Kind:
     is_shared: bool = False
     """Fields inside the content that we do not set belong to others: they are no difference, and stay."""
 
+    is_exact: bool = False
+    """Foreign additions inside the content are removed: in a network policy they are holes."""
+    shown: tuple[str, ...] = ()
+    """Fields of others that are read too, and never compared."""
+
     def path(self, namespace: str = "", name: str = "") -> str:
         """Path of one object, or of all without a name."""
         group = f"/api/{self.api}" if "/" not in self.api else f"/apis/{self.api}"
@@ -59,7 +66,7 @@ ACCOUNT = Kind("ServiceAccount", "v1", "serviceaccounts", ("automountServiceAcco
 ROLE = Kind("Role", f"{RBAC}/v1", "roles", ("rules",))
 BINDING = Kind("RoleBinding", f"{RBAC}/v1", "rolebindings", ("roleRef", "subjects"))
 QUOTA = Kind("ResourceQuota", "v1", "resourcequotas", ("spec",))
-POLICY = Kind("NetworkPolicy", "networking.k8s.io/v1", "networkpolicies", ("spec",))
+POLICY = Kind("NetworkPolicy", "networking.k8s.io/v1", "networkpolicies", ("spec",), is_exact=True)
 KINDS = {kind.name: kind for kind in (POLICY, QUOTA, ACCOUNT, ROLE, BINDING)}
 """Kinds of the objects in a slice's namespaces."""
 CLUSTER_ROLE = Kind("ClusterRole", f"{RBAC}/v1", "clusterroles", ("rules",), is_namespaced=False)
@@ -88,6 +95,7 @@ _RIGHTS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("events.k8s.io", ("events",), _READ),
     ("networking.k8s.io", ("networkpolicies",), _READ),
     ("kueue.x-k8s.io", ("localqueues", "workloads"), _READ),
+    ("multicluster.x-k8s.io", ("serviceexports", "serviceimports"), _READ),
 )
 """What a member may do. Not included: Secrets, ServiceAccounts and their tokens; writing quotas, network
 policies or permissions; changing the namespace; binding pods to nodes; evictions.
@@ -138,7 +146,7 @@ def objects(terms: SliceTerms, project: str, namespace: str) -> tuple[Json, ...]
     """All objects of this namespace of the slice; network policies come before permissions."""
     own = labels(terms.name, project)
     members = sorted(set(terms.members))
-    found = [*_policies(terms.name, project), *_quota(terms.gpus)]
+    found = [*_policies(terms.name, project), *_peer_policies(terms.peers or ()), *_quota(terms.gpus)]
     for email in {account_name(email): email for email in members}.values():
         found += _member(email)
     found.append(_made(ACCOUNT, WORKLOAD_ACCOUNT, automountServiceAccountToken=False))
@@ -178,6 +186,20 @@ def _policies(slice_: str, project: str) -> list[Json]:
         ),
         _policy("egs-dns", policyTypes=["Egress"], egress=[{"ports": dns}]),
         _policy("egs-world", policyTypes=["Egress"], egress=[{"to": world}]),
+    ]
+
+
+def _peer_policies(peers: Iterable[Peer]) -> list[Json]:
+    """For clusters without Cilium: exported pods are open to the peers' addresses, of whichever slice."""
+    blocks = [
+        {"ipBlock": {"cidr": cidr}} for cidr in sorted({cidr for peer in peers for cidr in peer.addresses})
+    ]
+    if not blocks:
+        return []
+    exported = {"matchLabels": {EXPORTED: "true"}}
+    return [
+        _policy("egs-peers-in", podSelector=exported, policyTypes=["Ingress"], ingress=[{"from": blocks}]),
+        _policy("egs-peers-out", policyTypes=["Egress"], egress=[{"to": blocks}]),
     ]
 
 

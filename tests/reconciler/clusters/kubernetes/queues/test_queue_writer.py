@@ -9,9 +9,12 @@ from datetime import timedelta
 import pytest
 
 from reconciler.clusters.kubernetes.api.api_client import Json, Rejected
-from reconciler.clusters.kubernetes.queues.queue_writer import LOOK, Queues
-from reconciler.clusters.kubernetes.queues.queued_slices import QueuedSlices
 from reconciler.clusters.kubernetes.rbac import QUEUE_RULES, RULES
+from reconciler.clusters.kubernetes.tenancy.optional_objects import LOOK, OptionalObjects
+from reconciler.clusters.kubernetes.whole_slices import WholeSlices
+from reconciler.clusters.kubernetes.rbac import QUEUE_RULES, RULES
+from reconciler.clusters.kubernetes.tenancy.optional_objects import LOOK
+from reconciler.clusters.kubernetes.whole_slices import WholeSlices
 from reconciler.model.cluster_port import Busy, Done, QueueTerms, QueueView, Refused, SliceTerms
 from schemas.errors import Fault
 from tests.reconciler.clusters.kubernetes.tenants import (
@@ -41,20 +44,20 @@ def cluster(new_kube: Plane) -> Plane:
 
 
 @pytest.fixture
-def slices(new_kube: Plane) -> Iterator[QueuedSlices]:
+def slices(new_kube: Plane) -> Iterator[WholeSlices]:
     found = opened(new_kube)
     yield found
     found.stop()
 
 
-def opened(plane: Plane) -> QueuedSlices:
-    made = QueuedSlices(plane.api, "default", "egs-system", "east")
+def opened(plane: Plane) -> WholeSlices:
+    made = WholeSlices(plane.api, "default", "egs-system", "east")
     made.start()
     made.namespaces()
     return made
 
 
-def ensured(slices: QueuedSlices, wanted: SliceTerms = TERMS) -> None:
+def ensured(slices: WholeSlices, wanted: SliceTerms = TERMS) -> None:
     assert slices.ensure(wanted, FIRST, NOW) == Done()
 
 
@@ -68,7 +71,7 @@ def main_queue(plane: Plane) -> Json:
     return next(q for name, q in ours(plane, "clusterqueues").items() if not name.endswith("-cpu"))
 
 
-def test_a_slice_gets_its_queue(cluster: Plane, slices: QueuedSlices) -> None:
+def test_a_slice_gets_its_queue(cluster: Plane, slices: WholeSlices) -> None:
     """A9: with our labels and the stamp, and nothing differs then."""
     ensured(slices)
     made = {plural: ours(cluster, plural) for plural in kueue.OURS}
@@ -85,7 +88,7 @@ def test_a_slice_gets_its_queue(cluster: Plane, slices: QueuedSlices) -> None:
     assert slices.queues() == {"vision": QueueView(16)}
 
 
-def test_what_is_so_already_costs_no_call(cluster: Plane, slices: QueuedSlices) -> None:
+def test_what_is_so_already_costs_no_call(cluster: Plane, slices: WholeSlices) -> None:
     ensured(slices)
     before = cluster.api.calls
     ensured(slices)
@@ -102,7 +105,7 @@ def test_what_is_so_already_costs_no_call(cluster: Plane, slices: QueuedSlices) 
         pytest.param(replace(QUEUE, gpus=14, mig="1g.10gb"), id="with partitions"),
     ],
 )
-def test_the_queue_follows_its_lease(cluster: Plane, slices: QueuedSlices, then: QueueTerms) -> None:
+def test_the_queue_follows_its_lease(cluster: Plane, slices: WholeSlices, then: QueueTerms) -> None:
     """D10, H15: the queue is changed, and nothing else is."""
     ensured(slices)
     flavors = ours(cluster, "resourceflavors")
@@ -117,7 +120,7 @@ def test_the_queue_follows_its_lease(cluster: Plane, slices: QueuedSlices, then:
 
 
 def test_foreign_changes_are_shown_and_repaired_and_additions_stay(
-    cluster: Plane, slices: QueuedSlices
+    cluster: Plane, slices: WholeSlices
 ) -> None:
     """H13: what we do not set belongs to the cluster's admin."""
     ensured(slices)
@@ -138,7 +141,7 @@ def test_foreign_changes_are_shown_and_repaired_and_additions_stay(
     assert slices.differences((TERMS,), NOW) == ()
 
 
-def test_peoples_own_queues_are_left_alone(cluster: Plane, slices: QueuedSlices) -> None:
+def test_peoples_own_queues_are_left_alone(cluster: Plane, slices: WholeSlices) -> None:
     """One of their own, and one that has the name that we need."""
     ensured(slices, replace(TERMS, queue=None))
     queues = f"{API}/namespaces/vision/localqueues"
@@ -157,7 +160,7 @@ def test_peoples_own_queues_are_left_alone(cluster: Plane, slices: QueuedSlices)
 
 
 @pytest.mark.parametrize("restarted", [False, True], ids=["at once", "after a restart"])
-def test_a_queue_that_is_wanted_no_more_goes(cluster: Plane, slices: QueuedSlices, restarted: bool) -> None:
+def test_a_queue_that_is_wanted_no_more_goes(cluster: Plane, slices: WholeSlices, restarted: bool) -> None:
     ensured(slices)
     if restarted:
         slices.stop()
@@ -171,14 +174,14 @@ def test_a_queue_that_is_wanted_no_more_goes(cluster: Plane, slices: QueuedSlice
     slices.stop()
 
 
-def test_a_namespace_that_leaves_loses_its_doors(cluster: Plane, slices: QueuedSlices) -> None:
+def test_a_namespace_that_leaves_loses_its_doors(cluster: Plane, slices: WholeSlices) -> None:
     """C2."""
     ensured(slices)
     ensured(slices, replace(TERMS, namespaces=("vision",)))
     assert list(ours(cluster, "localqueues")) == ["vision/default", "vision/egs-cpu"]
 
 
-def test_the_queue_goes_with_its_slice(cluster: Plane, slices: QueuedSlices) -> None:
+def test_the_queue_goes_with_its_slice(cluster: Plane, slices: WholeSlices) -> None:
     """C2: also if it was left over by a controller that died meanwhile."""
     ensured(slices)
     finished(lambda now: slices.slices.remove("vision", False, FIRST, now))
@@ -188,7 +191,7 @@ def test_the_queue_goes_with_its_slice(cluster: Plane, slices: QueuedSlices) -> 
     assert [ours(cluster, plural) for plural in kueue.OURS[:3]] == [{}, {}, {}]
 
 
-def test_a_queue_that_kueue_holds_back_is_waited_for(cluster: Plane, slices: QueuedSlices) -> None:
+def test_a_queue_that_kueue_holds_back_is_waited_for(cluster: Plane, slices: WholeSlices) -> None:
     ensured(slices)
     name = main_queue(cluster)["metadata"]["name"]
     path = f"{API}/clusterqueues/{name}"
@@ -205,7 +208,7 @@ def test_a_queue_that_kueue_holds_back_is_waited_for(cluster: Plane, slices: Que
     assert finished(lambda now: slices.ensure(TERMS, FIRST, now)) == Done()
 
 
-def test_an_older_controller_changes_no_queue(cluster: Plane, slices: QueuedSlices) -> None:
+def test_an_older_controller_changes_no_queue(cluster: Plane, slices: WholeSlices) -> None:
     assert slices.ensure(TERMS, NEWER, NOW) == Done()
     for answer in (
         slices.ensure(replace(TERMS, queue=replace(QUEUE, gpus=8)), OLD, NOW),
@@ -216,10 +219,10 @@ def test_an_older_controller_changes_no_queue(cluster: Plane, slices: QueuedSlic
     assert slices.queues() == {"vision": QueueView(16)}
 
 
-def test_two_projects_share_a_cluster(cluster: Plane, slices: QueuedSlices) -> None:
+def test_two_projects_share_a_cluster(cluster: Plane, slices: WholeSlices) -> None:
     """B3: a slice's name is taken in a cluster, but never its queue's."""
     ensured(slices)
-    other = QueuedSlices(cluster.api, "research", "egs-system", "east")
+    other = WholeSlices(cluster.api, "research", "egs-system", "east")
     other.start()
     other.namespaces()
     try:
@@ -236,7 +239,7 @@ def test_two_projects_share_a_cluster(cluster: Plane, slices: QueuedSlices) -> N
 # --- clusters without it, and older ones ---
 
 
-def test_without_kueue_the_slice_is_made_and_says_so(new_kube: Plane, slices: QueuedSlices) -> None:
+def test_without_kueue_the_slice_is_made_and_says_so(new_kube: Plane, slices: WholeSlices) -> None:
     ensured(slices)
     assert slices.differences((TERMS,), NOW) == ()
     assert slices.queues()["vision"].problem == (
@@ -245,7 +248,7 @@ def test_without_kueue_the_slice_is_made_and_says_so(new_kube: Plane, slices: Qu
     )
 
 
-def test_kueue_may_be_installed_later_and_removed_again(new_kube: Plane, slices: QueuedSlices) -> None:
+def test_kueue_may_be_installed_later_and_removed_again(new_kube: Plane, slices: WholeSlices) -> None:
     ensured(slices)
     kueue.served(new_kube.api, *kueue.OURS)
     assert slices.differences((TERMS,), NOW) == (), "not looked for in every cycle"
@@ -266,7 +269,7 @@ def test_kueue_may_be_installed_later_and_removed_again(new_kube: Plane, slices:
     assert slices.differences((TERMS,), again) == ()
 
 
-def test_an_older_kueue_is_written_in_its_own_version(new_kube: Plane, slices: QueuedSlices) -> None:
+def test_an_older_kueue_is_written_in_its_own_version(new_kube: Plane, slices: WholeSlices) -> None:
     kueue.served(new_kube.api, *kueue.OURS[1:], version="v1beta1")
     ensured(slices)
     assert slices.differences((TERMS,), NOW) == ()
@@ -281,14 +284,14 @@ DOWN = 'Internal error occurred: failed calling webhook "mclusterqueue.kb.io": c
 
 
 def test_kueues_webhook_that_is_down_is_the_queues_trouble_alone(
-    cluster: Plane, slices: QueuedSlices, monkeypatch: pytest.MonkeyPatch
+    cluster: Plane, slices: WholeSlices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The slice is made, and no other slice waits."""
 
     def down(*_: object, **__: object) -> None:
         raise Rejected(DOWN, 500, "InternalError")
 
-    monkeypatch.setattr(Queues, "_put", down)
+    monkeypatch.setattr(OptionalObjects, "_put", down)
     answer = slices.ensure(TERMS, FIRST, NOW)
     assert isinstance(answer, Refused)
     assert DOWN in answer.message
@@ -296,7 +299,7 @@ def test_kueues_webhook_that_is_down_is_the_queues_trouble_alone(
 
 
 def test_queues_that_cannot_be_read_are_the_queues_trouble_alone(
-    cluster: Plane, slices: QueuedSlices, monkeypatch: pytest.MonkeyPatch
+    cluster: Plane, slices: WholeSlices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A definition whose conversion is down is listed by no one: slices go on, and it is looked at again."""
 
@@ -304,7 +307,7 @@ def test_queues_that_cannot_be_read_are_the_queues_trouble_alone(
         raise Fault("GET clusterqueues: conversion webhook failed")
 
     with monkeypatch.context() as broken:
-        broken.setattr(Queues, "_watched", down)
+        broken.setattr(OptionalObjects, "_watched", down)
         ensured(slices)
         assert "cannot be read" in slices.queues()["vision"].problem
         assert "conversion webhook failed" in slices.queues()["vision"].problem
@@ -321,7 +324,7 @@ def test_the_rules_for_queues_are_needed_and_enough(cluster: Plane, rules: tuple
     namespace(cluster, "egs-system")
     granted(cluster, [*RULES, *(QUEUE_RULES if rules else ())])
     eventually(lambda: may(cluster, "watch", "namespaces"), "the rights")
-    slices = QueuedSlices(as_user(cluster, CONTROLLER), "default", "egs-system", "east")
+    slices = WholeSlices(as_user(cluster, CONTROLLER), "default", "egs-system", "east")
     slices.start()
     try:
         ensured(slices)

@@ -1,0 +1,1 @@
+"""Services of a slice that its other clusters use: exported by the Multi-Cluster Services API, and let in."""
