@@ -16,7 +16,11 @@ from schemas.rules.view import View, gpr_path
 OURS = "egs.dev/"
 """Prefix of labels and annotations that the controller sets."""
 SIMULATED_DURATION = OURS + "simulated-duration"
-"""The only annotation of ours that people may set: how long a simulated cluster lets the object run."""
+"""Annotation that people may set: how long a simulated cluster lets the object run."""
+EXPORTED = OURS + "export"
+"""Label that people may set: the slice's other clusters can use the Service."""
+_PEOPLES = frozenset({("annotations", SIMULATED_DURATION), ("labels", EXPORTED)})
+"""Those with our prefix that people may set."""
 _NAME = re.compile(LONG_NAME_PATTERN)
 _VERSION = re.compile("v[1-9][0-9]{0,2}((alpha|beta)[1-9][0-9]{0,2})?")
 _ALLOWED = ("labels", "annotations")
@@ -98,6 +102,6 @@ def _of_metadata(file: str, path: Path, meta: Manifest, namespace: str | None) -
             )
             continue
         for key in sorted(texts):
-            if key.startswith(OURS) and (field, key) != ("annotations", SIMULATED_DURATION):
+            if key.startswith(OURS) and (field, key) not in _PEOPLES:
                 message = f"{key} is set by the controller"
                 yield Finding(file, "BadManifest", message, (*path, field, key), "delete it")

@@ -19,6 +19,7 @@ from reconciler.model.cluster_port import (
     Stamp,
     WorkloadView,
 )
+from reconciler.model.service_port import ExportsView, Peer
 from schemas.errors import Fault
 from schemas.reading.units import format_instant
 from tests.reconciler.clusters.rig import FIRST, NOW, Rig
@@ -118,6 +119,21 @@ def test_a_queue_is_as_wanted_or_the_cluster_says_why_there_is_none(rig):
     assert rig.driver.ensure_slice(none, FIRST, NOW) == Done()
     assert rig.driver.differences((none,), NOW) == ()
     assert rig.driver.observe(NOW).queues == {}
+
+
+def test_services_are_exported_or_the_cluster_says_why_not(rig):
+    """C7: and the slice is whole either way; the control plane of the contract has no such API."""
+    wanted = SliceTerms("vision", ("vision-train",), peers=(Peer("west", "west", ("10.8.0.0/14",)),))
+    assert rig.driver.ensure_slice(wanted, FIRST, NOW) == Done()
+    assert rig.driver.differences((wanted,), NOW) == ()
+    found = rig.driver.observe(NOW).exports
+    assert list(found) == ["vision"]
+    assert found["vision"].problem or found["vision"] == ExportsView(by_name=True)
+    none = replace(wanted, peers=None)
+    assert {d.found for d in rig.driver.differences((none,), NOW)} == {"extra"}
+    assert rig.driver.ensure_slice(none, FIRST, NOW) == Done()
+    assert rig.driver.differences((none,), NOW) == ()
+    assert rig.driver.observe(NOW).exports == {}
 
 
 # --- handing over and taking back ---

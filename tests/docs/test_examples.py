@@ -42,7 +42,9 @@ def manifests() -> Iterator[object]:
 
 def examples() -> Iterator[object]:
     for file in sorted(
-        f for name in ("endpoints", "queues") for f in (ROOT / "examples" / name).glob("*.yaml")
+        file
+        for room in ("endpoints", "queues", "services")
+        for file in (ROOT / "examples" / room).glob("*.yaml")
     ):
         text = file.read_text(encoding="utf-8")
         if "apiVersion: egs.dev/" in text:

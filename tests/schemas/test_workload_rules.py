@@ -71,5 +71,6 @@ def test_what_it_refers_to() -> None:
 
 
 def test_how_long_a_simulation_lets_it_run_is_an_annotation_of_people() -> None:
-    meta = {"name": "x", "annotations": {"egs.dev/simulated-duration": "1h"}}
+    labels = {"egs.dev/export": "true"}
+    meta = {"name": "x", "annotations": {"egs.dev/simulated-duration": "1h"}, "labels": labels}
     assert found({**JOB, "metadata": meta}) == []

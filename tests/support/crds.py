@@ -65,8 +65,10 @@ TRAINING_OPERATOR = Published(
 TRAINER = Published(
     "github.com/kubeflow/trainer/v2", "v2.2.1", "manifests/base/crds/trainer.kubeflow.org_trainjobs"
 )
-MCS = Published("sigs.k8s.io/mcs-api", "v0.5.2", "config/crd")
-CILIUM = Published("github.com/cilium/cilium", "v1.18.4", "pkg/k8s/apis/cilium.io/client/crds/v2")
+MCS = Published("sigs.k8s.io/mcs-api", "v0.5.2", "config/crd/multicluster.x-k8s.io_serviceexports")
+CILIUM = Published(
+    "github.com/cilium/cilium", "v1.18.4", "pkg/k8s/apis/cilium.io/client/crds/v2/ciliumnetworkpolicies"
+)
 KUEUE = Published("sigs.k8s.io/kueue", "v0.18.2", "config/components/crd/bases")
 
 

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from reconciler.clusters.simulated.simulated_world import World
 from reconciler.model.service_port import MOST_EXPORTS, ExportsView, ExportView
-
-EXPORTED = "egs.dev/export"
+from schemas.rules.workload_rules import EXPORTED
 
 
 def exports_of(world: World) -> Mapping[str, ExportsView]:

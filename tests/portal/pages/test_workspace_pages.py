@@ -19,6 +19,7 @@ LIMITED = slice_(
     quota={"gpus": 64, "gpuHoursPerMonth": 100},
     limits={"maxWaiting": 3},
     queues={"kueue": True},
+    services={"across": "mcs"},
 )
 
 
@@ -59,6 +60,16 @@ def test_a_workspace_says_what_its_queue_does(site: Site) -> None:
         found = bo.get("/api/v1/slice-workspace", params={"workspaceName": "vision"}).json()["data"]
     want = {"cluster": "east", "gpus": 8, "stop": "None", "mig": "", "state": "Kept", "message": ""}
     assert found["queues"] == [want]
+
+
+def test_a_workspace_says_what_it_exports(site: Site) -> None:
+    """C7: on its page and by the API, by cluster, with what is missing."""
+    text = page(site, "/workspaces/vision")
+    assert "<dt>Services in east</dt><dd>none has the label egs.dev/export</dd>" in text
+    with site.client("bo-owner") as bo:
+        found = bo.get("/api/v1/slice-workspace", params={"workspaceName": "vision"}).json()["data"]
+    kept = {"cluster": "east", "state": "Kept", "policy": "ClusterNames", "message": "", "exports": []}
+    assert found["services"] == [kept]
 
 
 def test_a_member_sees_their_workspaces_and_no_name_of_others(site: Site) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.reconciler.cli.rig import NOW, Control, egs, fleet, folder, minutes, repository, request, worktree
 from tests.support.repos import commit, git
@@ -227,6 +228,41 @@ def test_a_slice_that_wants_queues_is_described_with_them(tmp_path: Path) -> Non
     found = egs("describe", "slice", "a", "--repo", repo, "--now", "2026-11-21T08:10:00Z", "-o", "json").json
     want = {"cluster": "east", "gpus": 16, "stop": "None", "mig": "", "state": "Kept", "message": ""}
     assert found["queues"] == [want]
+
+
+def test_a_slice_is_described_with_the_names_of_its_exported_services(tmp_path: Path) -> None:
+    """C7: by cluster; a Service of a workload counts as any other."""
+    spec = {"selector": {"app": "db"}, "ports": [{"port": 80}]}
+    meta = {"name": "db", "labels": {"egs.dev/export": "true"}}
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": spec}
+    told = {"slice": "a", "gpr": "run", "manifests": [service]}
+    head = {"apiVersion": "egs.dev/v1alpha1", "kind": "Workload", "metadata": {"name": "db"}}
+    files = fleet(
+        **{
+            "slices/a/slice.yaml": slice_("a", services={"across": "mcs"}),
+            "slices/a/workloads/db.yaml": yaml.safe_dump({**head, "spec": told}),
+        },
+        **request("a/run", 2),
+    )
+    repo = repository(tmp_path / "r.git", files)
+    Control(repo, tmp_path / "state").run(minutes(10))
+    found = egs("describe", "slice", "a", "--repo", repo, "--now", "2026-11-21T08:10:00Z", "-o", "json").json
+    export = {
+        "namespace": "a",
+        "name": "db",
+        "state": "Exported",
+        "message": "",
+        "dns": "db.a.svc.clusterset.local",
+    }
+    assert found["services"] == [
+        {
+            "cluster": "east",
+            "state": "Kept",
+            "policy": "None",
+            "message": "the slice has no other cluster",
+            "exports": [export],
+        }
+    ]
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,6 @@ from reconciler.clusters.kubernetes.api.api_client import Json, Rejected
 from reconciler.clusters.kubernetes.rbac import QUEUE_RULES, RULES
 from reconciler.clusters.kubernetes.tenancy.optional_objects import LOOK, OptionalObjects
 from reconciler.clusters.kubernetes.whole_slices import WholeSlices
-from reconciler.clusters.kubernetes.rbac import QUEUE_RULES, RULES
-from reconciler.clusters.kubernetes.tenancy.optional_objects import LOOK
-from reconciler.clusters.kubernetes.whole_slices import WholeSlices
 from reconciler.model.cluster_port import Busy, Done, QueueTerms, QueueView, Refused, SliceTerms
 from schemas.errors import Fault
 from tests.reconciler.clusters.kubernetes.tenants import (
