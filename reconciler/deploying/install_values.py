@@ -283,7 +283,8 @@ class Values(Model):
     scale_targets: tuple[ScaleTarget, ...] = Field(
         (),
         description="Objects that elastic pools of this cluster scale, as in elastic.target. The process that "
-        "drives the cluster may read and patch these objects and their scale, and with Cluster API its Machines.",
+        "drives the cluster may read and patch these objects and their scale, with Cluster API its Machines, and with "
+        "Karpenter delete NodeClaims.",
     )
     nvsentinel: bool = Field(
         False,

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from reconciler.clusters.kubernetes.api.api_client import Json
 from reconciler.clusters.kubernetes.rbac import Rule
 from reconciler.deploying.part_names import RBAC, Place, about
-from schemas.documents.elastic import CLUSTER_API, ScaleTarget
+from schemas.documents.elastic import CLUSTER_API, KARPENTER, ScaleTarget
 
 
 def written(rules: Iterable[Rule]) -> list[Json]:
@@ -59,7 +59,7 @@ def election(place: Place, part: str) -> tuple[Rule, ...]:
 
 
 def scaling(targets: Iterable[ScaleTarget]) -> tuple[Rule, ...]:
-    """Rules to scale these targets, and with Cluster API to select the Machines to delete; no others."""
+    """Rules to scale these targets, and to name the nodes that go: by Machines or NodeClaims; no others."""
     targets, verbs = tuple(targets), ("get", "patch")
     rows = [
         Rule(target.group, resource, verbs, "set the size of a pool", names=(target.name,))
@@ -68,6 +68,10 @@ def scaling(targets: Iterable[ScaleTarget]) -> tuple[Rule, ...]:
     ]
     if any(target.is_cluster_api for target in targets):
         rows.append(Rule(CLUSTER_API.rstrip("/"), "machines", verbs, "select the Machines to delete"))
+    if any(target.is_karpenter for target in targets):
+        rows.append(
+            Rule(KARPENTER.rstrip("/"), "nodeclaims", ("delete",), "remove the nodes that leave a pool")
+        )
     return tuple(rows)
 
 

@@ -15,6 +15,7 @@ TARGET = {
     "namespace": "default",
     "name": "h100",
 }
+NODEPOOL = {"apiVersion": "karpenter.sh/v1", "resource": "nodepools", "name": "h100"}
 GROUP = {"apiVersion": "v1", "resource": "replicationcontrollers", "namespace": "default", "name": "gpus"}
 EVERY_PART = {"door": {"enabled": True}, "admission": {"enabled": True}, "agents": {"enabled": True}}
 CASES: dict[str, Json] = {
@@ -158,6 +159,7 @@ CASES: dict[str, Json] = {
         "trust": {"level": "signature", "signers": "signers"},
     },
     "what elastic pools scale": {**REPO, "scaleTargets": [TARGET, GROUP]},
+    "what a pool of Karpenter scales": {**REPO, "scaleTargets": [NODEPOOL]},
     "what elastic pools scale in pull mode": {**PULL, "scaleTargets": [GROUP]},
     "drains by NVSentinel": {**REPO, "nvsentinel": True},
     "Kueue's queues": {**REPO, "kueue": True},

@@ -125,9 +125,11 @@ subjects:
 {{/* Rules to say how many nodes elastic pools have; for no other objects than those that are named. */}}
 {{- define "egs.scaling" -}}
 {{- $machines := false }}
+{{- $claims := false }}
 {{- range .Values.scaleTargets }}
 {{- $group := ternary (splitList "/" .apiVersion | first) "" (contains "/" .apiVersion) }}
 {{- if eq $group "cluster.x-k8s.io" }}{{ $machines = true }}{{ end }}
+{{- if eq $group "karpenter.sh" }}{{ $claims = true }}{{ end }}
 {{- $name := .name }}
 {{- range list .resource (printf "%s/scale" .resource) }}
 - apiGroups: [{{ $group | quote }}]
@@ -140,6 +142,11 @@ subjects:
 - apiGroups: [cluster.x-k8s.io]
   resources: [machines]
   verbs: [get, patch]
+{{- end }}
+{{- if $claims }}
+- apiGroups: [karpenter.sh]
+  resources: [nodeclaims]
+  verbs: [delete]
 {{- end }}
 {{- end }}
 

@@ -1,9 +1,10 @@
 """Sets the size of an elastic pool through the `scale` subresource of its target.
 
 Any target with one works: a MachineDeployment of Cluster API, a provider's node group. We set the number and
-never create or delete a node. Before a pool shrinks its leaving nodes are cordoned; with Cluster API their
-Machines are also marked for deletion, and unmarked if such a node is kept after all. Other scalers must be
-configured to delete cordoned nodes first.
+never create a node. Before a pool shrinks its leaving nodes are cordoned. With Cluster API their Machines are also
+marked for deletion, and unmarked if such a node is kept after all. With Karpenter their NodeClaims are deleted just
+before: what Karpenter makes in their place until it hears the new number has no node yet, and goes first. Other
+scalers must be configured to delete cordoned nodes first.
 
 Each write is conditional on the version read, and puts our stamp on the target, so that an outdated
 controller scales nothing.
@@ -14,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from reconciler.clusters.kubernetes.api.api_client import Api, Json, Rejected
-from reconciler.clusters.kubernetes.names import OBJECT_STAMP
+from reconciler.clusters.kubernetes.names import LEASE, OBJECT_STAMP
 from reconciler.clusters.kubernetes.nodes.node_marks import late, stamp_of, write_stamp
 from reconciler.clusters.kubernetes.nodes.node_writer import NODES
 from reconciler.model.cluster_port import Answer, Done, Refused, Stamp
@@ -26,6 +27,8 @@ TRIES = 5
 CONFLICT, FORBIDDEN = 409, 403
 MACHINE, NAMESPACE = CLUSTER_API + "machine", CLUSTER_API + "cluster-namespace"
 """Annotations of a node: which Machine it is."""
+CLAIM = "NodeClaim"
+"""Kind of Karpenter's object that owns a node."""
 DELETE = CLUSTER_API + "delete-machine"
 """Annotation of a Machine: it is deleted first when its set shrinks."""
 
@@ -109,14 +112,32 @@ class Scaling:
         now = self._api.get(f"{path}/scale")
         if now["metadata"]["resourceVersion"] != version:
             return None
-        if _replicas(now) > count and target.is_cluster_api:
-            for name in leaving:
-                if (refusal := self._marked(name, target.api_version, "true", stamp)) is not None:
-                    return refusal
+        for name in leaving if _replicas(now) > count else ():
+            if (refusal := self._named(name, target, stamp)) is not None:
+                return refusal
         if _replicas(now) != count:
             body = {"metadata": {"resourceVersion": version}, "spec": {"replicas": count}}
             self._api.merge(f"{path}/scale", body)
         return Done()
+
+    def _named(self, node: str, target: ScaleTarget, stamp: Stamp) -> Refused | None:
+        """Tells those who make the nodes that this one goes; others are not told."""
+        if target.is_cluster_api:
+            return self._marked(node, target.api_version, "true", stamp)
+        return self._claim_ended(node, target.api_version) if target.is_karpenter else None
+
+    def _claim_ended(self, node: str, version: str) -> Refused | None:
+        """Deletes the NodeClaim of the node, and with it the node; a node that got a lease meanwhile stays."""
+        found = self._api.find(f"{NODES}/{node}")
+        if found is None:
+            return None
+        meta = found["metadata"]
+        if LEASE in (meta.get("annotations") or {}):
+            return Refused("NodeHeld", f"node {node} is leased, so its pool does not shrink by it")
+        for owner in meta.get("ownerReferences") or ():
+            if owner["apiVersion"] == version and owner["kind"] == CLAIM:
+                self._api.delete(f"/apis/{version}/nodeclaims/{owner['name']}", uid=owner["uid"])
+        return None
 
     def _marked(self, node: str, version: str, mark: str | None, stamp: Stamp) -> Refused | None:
         """Marks or unmarks the node's Machine for deletion; a mark without our stamp is foreign and stays."""
