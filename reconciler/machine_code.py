@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from scheduler.kernel import library
@@ -27,32 +28,37 @@ def make_ready() -> None:
     """Builds the library into the user's cache, if there is none yet. Safe in any thread and process."""
     if library.load() is not None:
         return
-    folder, compiler = library.cache_folder(), next(filter(None, map(shutil.which, library.COMPILERS)), None)
-    if folder is None or compiler is None:
-        log.warning(
-            "planner not compiled error=%s; large queues take longer",
-            "no C compiler" if folder else "no cache",
-        )
+    folder = library.cache_folder()
+    compilers = [path for path in map(shutil.which, library.COMPILERS) if path is not None]
+    if folder is None or not compilers:
+        log.warning(_FAILED, "no C compiler" if folder else "no cache")
         return
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        _build(compiler, folder)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _build(compilers, folder)
     except (OSError, subprocess.SubprocessError) as error:
         log.warning(_FAILED, type(error).__name__)
+        return
+    if library.load() is None:
+        log.warning(_FAILED, "cannot be loaded")
         return
     log.info("planner compiled")
 
 
-def _build(compiler: str, folder: Path) -> None:
-    """Others may build at the same time: each moves its own into place."""
+def _build(compilers: Sequence[str], folder: Path) -> None:
+    """With the first compiler that can. Others may build at the same time: each moves its own into place."""
     with tempfile.TemporaryDirectory(dir=folder) as own:
         target = Path(own) / library.name()
         environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}  # no secrets
-        subprocess.run(  # noqa: S603 - the sources are ours
-            library.command(compiler, target),
-            check=True,
-            capture_output=True,
-            timeout=BUILD_S,
-            env=environment,
-        )
+        for number, compiler in enumerate(compilers, start=1):
+            done = subprocess.run(  # noqa: S603 - the sources are ours
+                library.command(compiler, target),
+                check=number == len(compilers),
+                capture_output=True,
+                timeout=BUILD_S,
+                env=environment,
+            )
+            if done.returncode == 0:
+                break
+        target.chmod(0o700)
         target.replace(folder / target.name)

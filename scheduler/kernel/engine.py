@@ -14,7 +14,7 @@ from scheduler.kernel.native import compress, draw_lines, move_all, place, stand
 from scheduler.kernel.placements import Displacements, Placed, Placements
 from scheduler.kernel.rows import NO_PROMISE, PROMISED_POOL, Rows, rows_of
 from scheduler.kernel.state import world_of, write_shares
-from scheduler.kernel.world import Drawn, Outcome, Promises, Scratch, Spots, World, holders
+from scheduler.kernel.world import Drawn, Outcome, Promises, Scratch, Spots, World, holders, is_half_full
 from scheduler.reasons import no_place
 from scheduler.snapshot import Plan, Snapshot, Window
 
@@ -35,18 +35,29 @@ class Prepared:
     standing: bool
 
 
+class Crowded(Exception):  # noqa: N818 - no error: it is planned again
+    """So many requests changed nodes that the space for their steps may not do."""
+
+
 def planned(snapshot: Snapshot) -> Plan:
     """The plan of `snapshot`."""
-    prepared = prepare(snapshot)
-    place_all(prepared)
-    return _plan(prepared)
+    room = 1
+    while True:
+        prepared = prepare(snapshot, room)
+        try:
+            place_all(prepared)
+        except Crowded:
+            room *= 4
+        else:
+            return _plan(prepared)
 
 
-def prepare(snapshot: Snapshot) -> Prepared:
+def prepare(snapshot: Snapshot, room: int = 1) -> Prepared:
+    """`room` is the space for steps, as a multiple of what nearly every plan needs."""
     rows, fleet = rows_of(snapshot), fleet_of(snapshot)
     # Without promises no lower rank is placed yet, so what higher ranks leave is all that is left.
     standing = bool((rows.table[:, PROMISED_POOL] != NO_PROMISE).any())
-    world, promises = world_of(snapshot, rows, fleet, 2 if standing else 1)
+    world, promises = world_of(snapshot, rows, fleet, 2 if standing else 1, room)
     draw_lines(world.lines, 0, Drawn(fleet.first, fleet.at, fleet.value))
     return Prepared(snapshot, rows, fleet, world, promises, _outcome(len(rows.keys)), standing)
 
@@ -87,6 +98,8 @@ def _rebind_to_fit(p: Prepared, i: int) -> bool:
     lines = p.fleet.group_lines(pool)
     for j, shares in zip(there.tolist(), found, strict=True):
         write_shares(p.world.wanted, j, [(lines[end], count) for end, count in shares])
+    if is_half_full(p.world.lines):
+        raise Crowded
     move_all(p.world, Spots(there, starts), pool)
     return True
 

@@ -28,15 +28,21 @@ _opened: list[ctypes.CDLL] = []
 def load() -> ctypes.CDLL | None:
     """The library; None where it was not built. Its functions let other threads run."""
     if not _opened:
-        for folder in (SOURCES, cache_folder()):
-            path = None if folder is None else folder / name()
-            if path is not None and path.is_file():
-                try:
-                    _opened.append(ctypes.CDLL(str(path)))
+        for folder in filter(None, (SOURCES, cache_folder())):
+            try:
+                if folder is SOURCES or is_ours(folder):
+                    _opened.append(ctypes.CDLL(str(folder / name())))
                     break
-                except OSError:
-                    continue  # damaged, or of another system: as if it were not there
+            except OSError:
+                continue  # not there, damaged, of another system, or not ours to read
     return _opened[0] if _opened else None
+
+
+def is_ours(folder: Path) -> bool:
+    """Whether nobody else can put machine code there. OSError: it is not there."""
+    us = os.geteuid() if hasattr(os, "geteuid") else None
+    found = [path.stat() for path in (folder, folder / name())]
+    return us is None or all(one.st_uid in (0, us) and not one.st_mode & 0o022 for one in found)
 
 
 def command(compiler: str, target: Path) -> list[str]:
@@ -45,10 +51,13 @@ def command(compiler: str, target: Path) -> list[str]:
 
 
 def cache_folder() -> Path | None:
-    """Where the library is built if the installation has none; None if no home directory is known."""
+    """Where the library is built if the installation has none; None if no home directory is known.
+
+    A relative path is ignored: it would name a folder of the repository that one stands in.
+    """
     base = os.environ.get(VARIABLE) or os.environ.get("XDG_CACHE_HOME")
     try:
-        home = Path(base) if base else Path.home() / ".cache"
+        home = Path(base) if base and Path(base).is_absolute() else Path.home() / ".cache"
     except RuntimeError:
         return None
     return home / "egs" / "kernel"
@@ -58,6 +67,6 @@ def cache_folder() -> Path | None:
 def name() -> str:
     """The file's name: a digest of all that the machine code depends on."""
     parts = [path.read_bytes() for path in sorted(SOURCES.glob("*.[ch]"))]
-    parts += [text.encode() for text in (*FLAGS, sys.platform, platform.machine())]
+    parts += [text.encode() for text in (*FLAGS, sys.platform, platform.machine(), platform.libc_ver()[0])]
     digest = hashlib.sha256(b"\0".join(parts)).hexdigest()
     return f"engine-{digest[:16]}.so"

@@ -2,7 +2,7 @@
 
 A tuple of arrays becomes a struct: for each array its address, the length of a row and the number of rows, for each
 whole number itself, eight bytes each. An array of another type than its annotation says would be read as something
-else, so that is an error here.
+else, so that is an error here. Arrays may be changed, so none that is read-only is taken.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ def _append(words: list[int], values: Struct) -> None:
 
 
 def _append_array(words: list[int], array: NDArray[Any], kind: type) -> None:
-    if array.dtype != kind or not array.flags.c_contiguous:
-        raise TypeError(f"an array of {array.dtype} where rows of {kind.__name__} are needed")
+    if array.dtype != kind or not array.flags.c_contiguous or not array.flags.writeable:
+        raise TypeError(f"an array of {array.dtype} where writable rows of {kind.__name__} are needed")
     shape = array.shape
     words += (array.__array_interface__["data"][0], shape[-1], shape[-2] if len(shape) > 1 else 1)
 

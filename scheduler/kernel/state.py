@@ -132,14 +132,15 @@ def pools_of(fleet: Fleet) -> Pools:
     return Pools(fleet.base, fleet.groups, prepare, drain, fleet.ends, fleet.since, fleet.ends.size)
 
 
-def lines_of(fleet: Fleet, shares: Shares, sides: int) -> Lines:
+def lines_of(fleet: Fleet, shares: Shares, sides: int, room: int) -> Lines:
     """Space for all lines of all sides.
 
-    A step is made at most twice per line that a hold is taken from, and each request is put in step 1 or 2, again
-    when others change nodes, in step 3, and once on the other side.
+    A step is made at most twice per line that a hold is taken from, and each request is put in step 1 or 2, in step
+    3, and once on the other side: six times for all of them. All requests of a pool are put once more each time that
+    some change nodes; that happens only while half of the space is left, so one such time and the six fit into it.
     """
     touched = int(shares.first[-1]) + shares.counts.size
-    return lines(sides * fleet.ends.size, 2 * sides * fleet.at.size + 10 * touched + STEPS)
+    return lines(sides * fleet.ends.size, 2 * sides * fleet.at.size + 20 * room * touched + STEPS)
 
 
 def shares_of(asked: RequestArrays, fleet: Fleet) -> Shares:
@@ -250,14 +251,14 @@ def write_shares(shares: Shares, i: int, found: Iterable[tuple[int, int]]) -> No
     shares.counts[i] = count
 
 
-def world_of(snapshot: Snapshot, rows: Rows, fleet: Fleet, sides: int) -> tuple[World, Promises]:
-    """The whole world, with lines still to be drawn."""
+def world_of(snapshot: Snapshot, rows: Rows, fleet: Fleet, sides: int, room: int) -> tuple[World, Promises]:
+    """The whole world, with lines still to be drawn and `room` times the usual space for their steps."""
     asked, marks = asked_of(rows, fleet, snapshot)
     shares = shares_of(asked, fleet)
     standing = standing_of(snapshot, rows, asked)
     most = int(np.diff(asked.first).max(initial=0))
     world = World(
-        lines_of(fleet, shares, sides),
+        lines_of(fleet, shares, sides, room),
         pools_of(fleet),
         asked,
         slices_of(rows, snapshot.leases.values(), snapshot.now, sides),

@@ -47,6 +47,12 @@ def lines(count: int, steps: int) -> Lines:
     )
 
 
+def is_half_full(found: Lines) -> bool:
+    """Whether half of its blocks or of its directory are in use."""
+    blocks, entries = map(int, found.free)
+    return 2 * blocks > len(found.at) or 2 * entries > len(found.first)
+
+
 class Drawn(NamedTuple):
     """The steps of all lines of a side; `first` says where those of each begin."""
 

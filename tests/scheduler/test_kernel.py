@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler import kernel
-from scheduler.kernel import library
+from scheduler.kernel import engine, library
 from scheduler.kernel.engine import planned
 from scheduler.kernel.native import packed
 from scheduler.kernel.placements import Placements
-from scheduler.kernel.world import Spots
+from scheduler.kernel.world import Lines, Spots
 from scheduler.plan import planned_plainly
 from scheduler.promises import with_promises
 from scheduler.quote import Quoter
@@ -27,6 +27,14 @@ from tests.scheduler.worlds import EAST, OUT, WEST, lease, pool, promised_worlds
 from tests.support.profile import law
 
 pytestmark = pytest.mark.skipif(library.load() is None, reason="the compiled engine is not built")
+
+
+CHANGING = world(
+    request("long", duration=30, promise=Promise(EAST, 0)),
+    request("short", promise=Promise(EAST, 0), filed_at=-1),
+    pools=[replace(pool(2), windows={"h100-2": (Window(12, 1 << 60),)})],
+)
+"""A world whose reservations must change nodes."""
 
 
 @law(1500)
@@ -91,11 +99,7 @@ def test_both_engines_make_the_same_plans_of_a_crowd(seed: int) -> None:
             id="a promise in a pool that is gone",
         ),
         pytest.param(
-            world(
-                request("long", duration=30, promise=Promise(EAST, 0)),
-                request("short", promise=Promise(EAST, 0), filed_at=-1),
-                pools=[replace(pool(2), windows={"h100-2": (Window(12, 1 << 60),)})],
-            ),
+            CHANGING,
             id="reservations that change nodes",
         ),
     ],
@@ -121,6 +125,21 @@ def test_blocks_of_lines_are_divided_and_nothing_changes() -> None:
     again = planned(more)
     assert len(again.displaced) > 100
     assert again == planned_plainly(more)
+
+
+def test_where_too_many_change_nodes_it_is_planned_again_with_more_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The space for steps is known before; it must never be written past."""
+    rooms: list[int] = []
+
+    def full_at_first(lines: Lines) -> bool:
+        rooms.append(len(lines.at))
+        return len(rooms) == 1
+
+    monkeypatch.setattr(engine, "is_half_full", full_at_first)
+    assert planned(CHANGING) == planned_plainly(CHANGING)
+    assert rooms[1] > rooms[0]
 
 
 def test_placements_are_made_when_they_are_asked_for() -> None:
@@ -177,7 +196,7 @@ def test_a_library_is_named_after_its_sources(monkeypatch: pytest.MonkeyPatch, t
 def test_an_array_of_another_type_is_refused() -> None:
     """It would be read as something else."""
     asked = Spots(np.zeros(2, dtype=np.int64), np.zeros(2, dtype=np.int32))  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="an array of int32 where rows of int64 are needed"):
+    with pytest.raises(TypeError, match="an array of int32 where writable rows of int64 are needed"):
         packed(asked)
     with pytest.raises(TypeError, match="int64"):
         packed(Spots(np.zeros(2, dtype=np.int64), np.zeros((4, 4), dtype=np.int64)[:, 0]))

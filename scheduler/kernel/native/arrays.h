@@ -17,6 +17,9 @@ typedef struct { word *v; word columns, rows; } Words;
 typedef struct { int32_t *v; word columns, rows; } Halves;
 typedef struct { uint8_t *v; word columns, rows; } Flags;
 
+/* native.py writes eight bytes for each pointer and number. */
+_Static_assert(sizeof(void *) == 8 && sizeof(Words) == 24, "64 bits are needed");
+
 #define AT(a, row, column) ((a).v[(word)(row) * (a).columns + (column)])
 
 /* A pair that a function returns: a period, or a pool and a start. */

@@ -1,6 +1,6 @@
 /* The three steps of a plan: the same results as `scheduler.plan`. Requests are numbered by rank.
 
-Built by scheduler/kernel/building.py. Each function here is called from Python with other threads running; what it is
+Built by hatch_build.py and reconciler/machine_code.py. Each function here is called from Python with other threads running; what it is
 given is its own until it returns. */
 
 #include "advance.h"
