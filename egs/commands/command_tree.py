@@ -1,10 +1,12 @@
 """The commands of an app, each built when it is asked for.
 
-Typer builds every command before it runs one: 50 ms for eighty commands, which each `egs` would pay.
+Typer builds every command before it runs one: 50 ms for eighty commands, which each `egs` would pay. A list of commands
+in a help text says a sentence of each, for which none is built with its options.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from functools import partial
@@ -41,9 +43,14 @@ def command_tree(app: typer.Typer, limit: Limit, path: str = "") -> Any:
     bare = copy(app)
     bare.registered_commands, bare.registered_groups = [], []
     group = typer.main.get_group(bare) if path else typer.main.get_command(bare)
-    builders = {name: partial(_command, info, name, limit, path) for name, info in _commands(app)}
-    builders |= {name: partial(_group, inner, name, limit, path) for name, inner in _groups(app)}
-    group.commands = Commands(builders)  # type: ignore[attr-defined]
+    groups = {name: partial(_group, inner, name, limit, path) for name, inner in _groups(app)}
+    commands = dict(_commands(app))
+    whole = {name: partial(_command, info, name, limit, path) for name, info in commands.items()}
+    bare_ones = {name: partial(_command, _bare(info), name, limit, path) for name, info in commands.items()}
+    group.commands = Commands(whole | groups)  # type: ignore[attr-defined]
+    listed = copy(group)
+    listed.commands = Commands(bare_ones | groups)  # type: ignore[attr-defined]
+    group.format_commands = listed.format_commands  # type: ignore[attr-defined]
     return group
 
 
@@ -64,6 +71,18 @@ def _command(info: Any, name: str, limit: Limit, path: str) -> Any:
     command = get_command_from_info(info, pretty_exceptions_short=True, rich_markup_mode=None)
     limit(command, f"{path} {name}".strip())
     return command
+
+
+def _bare(info: Any) -> Any:
+    """The same command without options, for a list of commands."""
+    found = copy(info)
+    found.help = info.help or inspect.getdoc(info.callback)
+    found.callback = _nothing
+    return found
+
+
+def _nothing() -> None:
+    pass
 
 
 def _group(app: typer.Typer, name: str, limit: Limit, path: str) -> Any:
