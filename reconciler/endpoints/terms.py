@@ -9,13 +9,14 @@ from datetime import datetime
 
 from reconciler.documents.workload_terms import terms_of, workloads_in
 from reconciler.endpoints.rendered import objects_of
+from reconciler.endpoints.rollout import first_rollout
 from reconciler.model.facts import Facts, Wanted
 from reconciler.model.lease_end import end_of
 from reconciler.model.workload_port import WorkloadTerms
 from schemas.documents.cluster import ClusterSpec
 from schemas.documents.endpoint import EndpointSpec
 from schemas.documents.workload import WorkloadSpec
-from schemas.status.endpoint_status import EndpointStatus, RolloutStatus
+from schemas.status.endpoint_status import RolloutStatus
 from schemas.status.gpr_status import GPRStatus
 
 PREFIX = "endpoint."
@@ -74,15 +75,16 @@ def as_workload(
 
 
 def endpoints_in(cluster: str, wanted: Wanted, facts: Facts, now: datetime) -> tuple[WorkloadTerms, ...]:
-    """Every endpoint whose request has nodes of that cluster now; one without a committed status waits for it."""
+    """Every endpoint whose request has nodes of that cluster now; without a status the document's weights hold."""
     found = []
     for key, spec in sorted(wanted.endpoints.items()):
-        request = facts.requests.get(f"{spec.slice}/{spec.gpr}")
-        status: EndpointStatus | None = facts.endpoints.get(key)
-        if request is None or request.assignment is None or status is None:
+        request, status = facts.requests.get(f"{spec.slice}/{spec.gpr}"), facts.endpoints.get(key)
+        if request is None or request.assignment is None or request.assignment.cluster != cluster:
             continue
-        rendered = as_workload(key, spec, status.rollout, request, (wanted, now))
-        terms = terms_of(workload_key(key), rendered, status.run, (cluster, wanted, facts), now)
+        rollout = first_rollout(spec, now) if status is None else status.rollout
+        rendered = as_workload(key, spec, rollout, request, (wanted, now))
+        run = None if status is None else status.run
+        terms = terms_of(workload_key(key), rendered, run, (cluster, wanted, facts), now)
         if terms is not None:
             found.append(terms)
     return tuple(found)

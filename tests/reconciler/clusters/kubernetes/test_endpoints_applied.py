@@ -6,7 +6,7 @@ from reconciler.clusters.kubernetes.workloads.endpoint_states import ready_of
 from reconciler.clusters.kubernetes.workloads.object_states import state_of
 from reconciler.endpoints.rendered import objects_of
 from reconciler.model.cluster_port import Done
-from schemas.documents.endpoint import Gateway
+from schemas.documents.endpoint import Gateway, Scaling
 from schemas.status.workload_status import ObjectState
 from tests.contract.test_workload_contract import terms
 from tests.reconciler.clusters.kubernetes.test_workloads_applied import Bench, new_bench
@@ -35,7 +35,9 @@ def test_an_endpoint_is_applied_with_the_members_rights_and_its_weights_move(
     install_crds(new_kube.api, GATEWAY_API)
     install_crds(new_kube.api, KEDA)
     made = objects_of("vision/chat", SPEC, {"v1": 90, "v2": 10}, GATEWAY)
-    for each in made:
+    scaled = SPEC.edited(scaling=Scaling(by="hpa"))
+    counted = objects_of("vision/chat", scaled, {"v1": 100}, None)[-1]
+    for each in (*made, counted):
         group = each["apiVersion"]
         place = (
             f"/{'apis' if '/' in group else 'api'}/{group}/namespaces/vision-train/{each['kind'].lower()}s"
