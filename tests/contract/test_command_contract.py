@@ -51,6 +51,7 @@ READS = [
     "get endpoint vision/chat",
     "endpoint list --slice vision",
     "describe endpoint vision/chat",
+    "endpoint describe vision/chat",
     "get queue",
     "get queue --slice nlp",
     "get events",

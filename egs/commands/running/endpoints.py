@@ -6,12 +6,13 @@ from typing import Annotated
 
 import typer
 
-from egs.commands import kinds, listing
+from egs.commands import kinds, listing, output
 from egs.commands.backend import Backend
 from egs.commands.declare import CHANGES_AT, READS_THEN, declare, group
 from egs.commands.listing import GetForm, ListOptions
 from egs.commands.lists import Slice
 from egs.commands.options import argument, option
+from egs.commands.output import Form
 
 Endpoint = Annotated[str, argument(metavar="SLICE/NAME", help="The endpoint.")]
 
@@ -24,6 +25,7 @@ def register(app: typer.Typer) -> None:
         "Served models, and how their traffic is shared.\n\n\b\nExample:\n  egs endpoint promote vision/captions v2",
     )
     declare(endpoint, "list", "Endpoints, with their versions.", list_, READS_THEN)
+    declare(endpoint, "describe", "An endpoint: versions, weights, objects.", describe, READS_THEN)
     declare(endpoint, "promote", "Give a version more of the traffic.", promote, CHANGES_AT)
     declare(endpoint, "rollback", "Bring back the weights from before.", rollback, CHANGES_AT)
 
@@ -41,6 +43,20 @@ def list_(
     """
     found = ListOptions(form, None, False)
     listing.answer(kinds.ENDPOINTS, lambda: backend.rows("endpoints", {"slice": slice_}), found, list)
+
+
+def describe(
+    backend: Backend,
+    endpoint: Endpoint,
+    form: Annotated[Form, typer.Option("--output", "-o", help="Output format.")] = Form.TABLE,
+) -> None:
+    """Show an endpoint, as `egs describe endpoint` does.
+
+    \b
+    Example:
+      egs endpoint describe vision/captions
+    """
+    output.page(backend.whole("endpoint", endpoint), form)
 
 
 def promote(

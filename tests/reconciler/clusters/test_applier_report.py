@@ -30,10 +30,21 @@ from reconciler.model.cluster_port import (
     UnmanagedNode,
     WorkloadView,
 )
+from reconciler.model.workload_port import ObjectView, PlacedWorkload, WorkloadRun
 from schemas.errors import Fault
+from schemas.status.workload_status import ObjectState
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 LEASE = LeaseRef("gpr-1", "vision/train", "vision", NOW + timedelta(hours=1), "1g.10gb")
+
+
+SERVED = PlacedWorkload(
+    "vision/endpoint.chat",
+    "vision-dev",
+    WorkloadRun("gpr-1", NOW),
+    "sha256:0",
+    (ObjectView("Deployment", "chat-v1", ObjectState.RUNNING, ready=2),),
+)
 
 
 def node(name: str, gpus: int = 8, **more: object) -> NodeView:
@@ -54,6 +65,7 @@ def report(nodes: int = 3, pods: int = 2, gpus: int = 8) -> Report:
         tuple(WorkloadView(f"pod-{i}", "vision-dev", "vision", 1, "Pending") for i in range(pods)),
         (UnmanagedNode("other", "NVIDIA-L4", 1),),
         frozenset({("gpr-1", NOW)}),
+        placed={SERVED.key: SERVED},
     )
     return Report(
         at=NOW,

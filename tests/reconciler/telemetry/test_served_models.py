@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from reconciler.model.observation import Asked, Observation
+from reconciler.telemetry.prometheus_telemetry import PrometheusTelemetry
 from reconciler.telemetry.served_models import ModelWatch, load, observation
 from schemas.documents.metrics import Prometheus
+from tests.support.prometheus import prometheus
 from tests.support.world import START
 
 SOURCE = Prometheus(url="http://127.0.0.1:1", matchers={"cluster": "east"})
@@ -73,3 +77,38 @@ def test_a_source_that_does_not_answer_is_unknown_and_stops_nothing(caplog: pyte
     assert watch([ASKED], START) == {}
     assert watch([ASKED], START + timedelta(seconds=1)) == {}
     assert caplog.text.count("endpoints not observed") == 1
+
+
+def series(pod: str, second: int) -> list[str]:
+    """A vLLM server since it started: 10 requests a second of which one fails, half of the answers within a second."""
+    own = f'cluster="east",namespace="team",pod="{pod}"'
+    calls = f'http_requests_total{{{own},handler="/v1/completions",method="POST",status='
+    bucket = f"vllm:time_to_first_token_seconds_bucket{{{own},le="
+    values = [
+        (f'{calls}"2xx"}}', 9 * second),
+        (f'{calls}"5xx"}}', second),
+        (f'http_requests_total{{{own},handler="/health",method="GET",status="2xx"}}', 100 * second),
+        (f'{bucket}"1.0"}}', 5 * second),
+        (f'{bucket}"2.0"}}', 10 * second),
+        (f'{bucket}"+Inf"}}', 10 * second),
+        (f'vllm:num_requests_running{{{own},model_name="m"}}', 7),
+        (f'vllm:num_requests_waiting{{{own},model_name="m"}}', 5),
+    ]
+    return [f"{name} {value} {START.timestamp() - 600 + second:.3f}" for name, value in values]
+
+
+def test_a_real_prometheus_understands_the_questions(tmp_path: Path) -> None:
+    """Only the version's own pods count, and probes of its health are no requests."""
+    pods = ("chat-v1-5d8f9c6b7-abcde", "chat-v10-5d8f9c6b7-abcde")
+    lines = [line for second in range(0, 601, 15) for pod in pods for line in series(pod, second)]
+    with prometheus(tmp_path, lines) as url:
+        told = Prometheus(url=url, matchers={"cluster": "east"})
+        source = PrometheusTelemetry("east", told, None)
+        found = observation(source, told.matchers, ASKED, "chat-v1", START)
+        at_hand = load(source, told.matchers, "team", "chat-v1", START)
+        (watched,) = ModelWatch()([replace(ASKED, source=told)], START).values()
+        source.close()
+    assert found.requests == pytest.approx(3000, rel=0.1)
+    assert found.error_rate == pytest.approx(0.1, abs=0.01)
+    assert found.first_token_s == pytest.approx(1.9, abs=0.05)
+    assert (at_hand, watched) == (12, {"v1": found})
