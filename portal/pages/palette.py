@@ -1,5 +1,5 @@
-"""`/palette`: one field that finds pages, requests, jobs, nodes and workspaces, quotes a wish such as "8 H100 for 2h",
-and answers when nodes are free and which GPU is the hottest.
+"""`/palette`: one field that finds pages, requests, jobs, endpoints, nodes and workspaces, quotes a wish such as
+"8 H100 for 2h", and answers when nodes are free and which GPU is the hottest.
 
 Held by tests/portal/pages/test_palette.py.
 """
@@ -25,6 +25,7 @@ from portal.routes.gpr import keys_of
 from portal.views.inventories import pools_for
 from portal.views.quotes import WaitAsk, WaitTime, quoted
 from portal.views.table_rows import nodes
+from reconciler.queries.running.endpoint_rows import known
 from schemas.reading.units import format_instant
 
 router = APIRouter(include_in_schema=False)
@@ -119,6 +120,7 @@ def _hits(visit: Visit, text: str) -> Iterator[Hit]:
             mine = (name for name in frame.workspaces if _says(words, name))
             yield from _some(Hit("Workspace", name, "", f"/workspaces/{name}") for name in mine)
             yield from _some(_jobs(visit, words))
+            yield from _some(_endpoints(visit, words))
             yield from _some(_nodes(visit, words))
 
 
@@ -138,6 +140,14 @@ def _jobs(visit: Visit, words: list[str]) -> Iterator[Hit]:
         if visit.caller.may_see(key.partition("/")[0]) and _says(words, key):
             status = view.facts.workloads.get(key)
             yield Hit("Job", key, "Filed" if status is None else str(status.phase), f"/jobs/{key}")
+
+
+def _endpoints(visit: Visit, words: list[str]) -> Iterator[Hit]:
+    view = visit.view
+    for key in sorted(known(view.state)):
+        if visit.caller.may_see(key.partition("/")[0]) and _says(words, key):
+            status = view.facts.endpoints.get(key)
+            yield Hit("Endpoint", key, "Filed" if status is None else str(status.phase), f"/endpoints/{key}")
 
 
 def _nodes(visit: Visit, words: list[str]) -> Iterator[Hit]:

@@ -11,6 +11,7 @@ from starlette.testclient import TestClient
 from portal.pages.palette_words import FreeAsk, Wish, asks_for_hottest, free_ask_in, wish_in
 from schemas.reading.units import parse_instant
 from schemas.reading.yaml_text import dump
+from tests.support.endpoints import document as endpoint
 from tests.support.portal import Site
 from tests.support.world import START
 
@@ -25,6 +26,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         jobs[f"slices/{slice_}/workloads/{name}.yaml"] = dump(
             {**head, "metadata": {"name": name}, "spec": spec}
         )
+        jobs[f"slices/{slice_}/endpoints/{name}-chat.yaml"] = endpoint(f"{name}-chat", slice_)
     made = Site(tmp_path_factory.mktemp("site"), jobs)
     made.file("vision/train", nodes=2, duration="6h")
     made.file("nlp/secret-plan", nodes=1, duration="1h")
@@ -144,6 +146,12 @@ def test_a_wish_is_quoted_and_leads_to_the_form(site: Site):
 def test_a_verb_leads_to_that_part_of_a_request(site: Site):
     with site.client("bo-editor") as client:
         assert "/requests/vision/train#cancel" in hits(client, "cancel train")
+
+
+def test_an_endpoint_is_found_by_those_who_may_see_it(site: Site):
+    """J2."""
+    assert 'href="/endpoints/vision/tune-chat"' in hits(site.client("bo-editor"), "chat")
+    assert "secret" not in hits(site.client("bo-editor"), "chat")
 
 
 def test_a_job_is_found_by_those_who_may_see_it(site: Site):
