@@ -21,10 +21,12 @@ from pathlib import Path
 from egs import contexts
 from egs.commands.errors import Said, not_allowed, wrong_use
 
-OWN_CONTEXT = frozenset({"diff", "install", "uninstall", "kubeconfig", "kubeconfig-token", "login"})
+OWN_CONTEXT = frozenset({
+    "diff", "doctor", "init", "install", "uninstall", "kubeconfig", "kubeconfig-token", "login",
+})  # fmt: skip
 """Commands with their own --context; the one that chooses a server comes before the command."""
 _LOCAL = frozenset({
-    "check-pr", "context", "demo", "init", "install", "kubeconfig-token", "login", "logout", "simulate",
+    "check-pr", "context", "demo", "doctor", "init", "install", "kubeconfig-token", "login", "logout", "simulate",
     "uninstall", "validate",
 })  # fmt: skip
 """Commands for the caller's own files, clusters and contexts; they never ask a server."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 def register(app: typer.Typer) -> Callable[[Where], Backend]:
     """Adds every command that only a repository has; returns the backend of the others (`egs.commands`)."""
     from reconciler.cli import (
+        doctor_command,
         file_commands,
         forecast_command,
         install_commands,
@@ -38,6 +39,7 @@ def register(app: typer.Typer) -> Callable[[Where], Backend]:
     file_commands.register(app)
     token_command.register(app)
     install_commands.register(app)
+    doctor_command.register(app)
     LOGS.set(_logs)
     return _opened
 

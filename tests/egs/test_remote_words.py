@@ -34,7 +34,17 @@ REMOTE = dict(leaves(cli.commands([], None)))
 
 
 def test_the_client_alone_shows_only_what_a_server_carries_out() -> None:
-    alone = {"validate", "check-pr", "demo", "init", "install", "uninstall", "simulate", "kubeconfig-token"}
+    alone = {
+        "validate",
+        "check-pr",
+        "demo",
+        "doctor",
+        "init",
+        "install",
+        "uninstall",
+        "simulate",
+        "kubeconfig-token",
+    }
     missing = {" ".join(path) for path in LOCAL.keys() - REMOTE.keys()}
     assert {name for name in missing if name not in alone} <= NOT_ON_A_SERVER | {"pr status"}
     shown = {p.opts[0] for command in REMOTE.values() for p in command.params if not p.hidden}

@@ -1,15 +1,19 @@
 """Pages that are run as they are written: their commands in one shell, and what each prints beside what the page says.
 
 In a block without a language a line that begins with `$ ` is a command, a line that begins with `> ` continues it, and
-others are what it prints. Times, ids and ports may differ, and `…` stands for anything. With `EGS_TEST_WRITE_DOCS=1`
-the page is written again with what was printed, so that nobody copies outputs by hand.
+others are what it prints. A block of Python is a program that ends well. Times, ids and ports may differ, and `…`
+stands for anything. With `EGS_TEST_WRITE_DOCS=1` the page is written again with what was printed, so that nobody
+copies outputs by hand.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import signal
 import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,13 +21,15 @@ from pathlib import Path
 from tests.support.ready_python import ready_python
 
 ROOT = Path(__file__).parents[2]
-BLOCK = re.compile(r"^```\n(.*?)^```", re.DOTALL | re.MULTILINE)
-MARK = "----"
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+MARK = re.compile(r"^---- (\d+)\n", re.MULTILINE)
 VARIES = (
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(Z|\+0000)"), "TIME"),
-    (re.compile(r"\b[0-9a-f]{12}\b"), "COMMIT"),
+    (re.compile(r"\b\d+ [A-Z][a-z]{2} \d\d:\d\d(:\d\d)?"), "TIME"),
+    (re.compile(r"\b[0-9a-f]{10,12}\b"), "COMMIT"),
     (re.compile(r"\b(\d+d )?(\d+h )?\d+m\b|\b\d+s\b"), "WAIT"),
-    (re.compile(r"127\.0\.0\.1:\d+"), "SERVER"),
+    (re.compile(r"127\.0\.0\.1[:-]\d+"), "SERVER"),
+    (re.compile(r"\b\d+\.\d\d USD"), "COST"),
     (re.compile(r" +"), " "),
 )
 TOOLS = {
@@ -39,36 +45,53 @@ class Step:
 
     command: str
     lines: list[str] = field(default_factory=list)
+    is_program: bool = False
 
 
 def steps(page: Path) -> list[Step]:
     """The commands of a page in their order."""
-    return [step for block in _blocks(page.read_text("utf-8")) for step in _steps(block)]
+    return [step for found in BLOCK.finditer(page.read_text("utf-8")) for step in _steps(found)]
 
 
-def walked(page: Path, folder: Path, env: Mapping[str, str], changed: Mapping[str, str]) -> None:
-    """Run a page in a new home in `folder`; raises at the first command that prints something else.
+def walked(page: Path, home: Path, changed: Mapping[str, str], at: Path | None = None, **more: str) -> None:
+    """Run a page in the folder `at`, by default a new home; raises at the first command that prints something else.
 
-    `changed` replaces words of commands: addresses that only this run has.
+    `changed` replaces words of commands: addresses that only this run has. `more` is environment.
     """
+    env = _home(home) | more
     wanted = steps(page)
-    script = "\n".join(f"{{ {_changed(step.command, changed)}\n}} 2>&1; echo {MARK}" for step in wanted)
-    ran = subprocess.run(
-        ["bash", "-c", script],
-        cwd=ROOT,
-        env={**_home(folder), **env},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    printed = ran.stdout.split(f"{MARK}\n")
-    assert len(printed) == len(wanted) + 1, ran.stderr
+    script = "\n".join(f"{{ {_changed(step.command, changed)}\n}} 2>&1; echo ---- $?" for step in wanted)
+    out, err = _ran(script, at or home, env)
+    *parts, left = MARK.split(out)
+    printed, codes = parts[::2], parts[1::2]
+    assert (len(printed), left) == (len(wanted), ""), err
+    for step, text, code in zip(wanted, printed, codes, strict=True):
+        assert not step.is_program or code == "0", text
     if os.environ.get(WRITES):
-        _write(page, printed)
+        _write(page, [_changed(text, {other: word for word, other in changed.items()}) for text in printed])
         return
-    for step, text in zip(wanted, printed, strict=False):
-        if not _is_said(step.lines, text):
+    for step, text in zip(wanted, printed, strict=True):
+        if not step.is_program and not _is_said(step.lines, text):
             assert (step.command, _same(text)) == (step.command, _same("\n".join(step.lines)))
+
+
+def _ran(script: str, folder: Path, env: Mapping[str, str]) -> tuple[str, str]:
+    """What the script printed; nothing that it started lives on."""
+    shell = subprocess.Popen(
+        ["bash", "-c", script],
+        cwd=folder,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        return shell.communicate(timeout=240)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(shell.pid, signal.SIGKILL)
+        shell.wait()
 
 
 def _home(folder: Path) -> dict[str, str]:
@@ -79,6 +102,8 @@ def _home(folder: Path) -> dict[str, str]:
         program = tools / name
         program.write_text(f"#!/bin/sh\nexec {ready_python('reconciler.main')} -c '{code}' \"$@\"\n")
         program.chmod(0o755)
+    (tools / "python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    (tools / "python").chmod(0o755)
     (folder / ".gitconfig").write_text("[user]\nname = Dana\nemail = dana@example.com\n")
     own = {"HOME": str(folder), "TMPDIR": str(folder), "TZ": "UTC", "PYTHONPATH": str(ROOT), "COLUMNS": "120"}
     return {"PATH": f"{tools}:{os.environ['PATH']}", **own}
@@ -90,13 +115,13 @@ def _changed(command: str, changed: Mapping[str, str]) -> str:
     return command
 
 
-def _blocks(text: str) -> list[str]:
-    return [block for block in BLOCK.findall(text) if block.startswith("$ ")]
-
-
-def _steps(block: str) -> list[Step]:
+def _steps(block: re.Match[str]) -> list[Step]:
+    if block[1] == "python":
+        return [Step(f"python - <<'END'\n{block[2]}END", is_program=True)]
     found: list[Step] = []
-    for line in block.splitlines():
+    if block[1] or not block[2].startswith("$ "):
+        return found
+    for line in block[2].splitlines():
         if line.startswith("$ "):
             found.append(Step(line.removeprefix("$ ")))
         elif line.startswith("> ") and not found[-1].lines:
@@ -124,14 +149,14 @@ def _write(page: Path, printed: list[str]) -> None:
     outputs = iter(printed)
 
     def block(found: re.Match[str]) -> str:
-        if not found[1].startswith("$ "):
-            return found[0]
         made = []
-        for step in _steps(found[1]):
+        for step in _steps(found):
             text = next(outputs).rstrip("\n").splitlines()
+            if step.is_program:
+                return found[0]
             is_shortened = any("…" in line for line in step.lines)
             command = step.command.replace("\n", "\n> ")
             made += [f"$ {command}", *(step.lines if is_shortened else (line.rstrip() for line in text))]
-        return "```\n" + "\n".join(made) + "\n```"
+        return "```\n" + "\n".join(made) + "\n```" if made else found[0]
 
     page.write_text(BLOCK.sub(block, page.read_text("utf-8")), "utf-8")
