@@ -19,14 +19,14 @@ from egs.commands.errors import Said
 from egs.commands.output import Form
 from egs.modes import SERVER, Here, Line, server_of
 from reconciler.cli.answers.member_kubeconfig import Own
-from reconciler.cli.answers.validation import checked
+from reconciler.cli.answers.validation import Status, checked
 from reconciler.clock import SystemClock
 from reconciler.clusters.kubernetes.api.api_client import Api, Rejected
 from reconciler.clusters.kubernetes.api.api_features import discover
 from reconciler.clusters.kubernetes.nodes.first_pools import first_document
 from reconciler.clusters.kubernetes.nodes.node_inventory import read_node
 from reconciler.clusters.kubernetes.tenancy import member_tokens
-from reconciler.sources.bare_repository import cache_folder
+from reconciler.sources.here import cache_folder
 from reconciler.sources.open_source import opened
 from reconciler.sources.source import Source
 from reconciler.sources.work_tree import person
@@ -110,7 +110,7 @@ def repository(repo: str | None, *, is_asked: bool) -> Iterator[Finding]:
         if not is_asked and repo is None and not _has_project(source):
             return
         yield Finding("repository", "opens", "ok", "a folder" if source.is_folder else "a Git repository")
-        errors = [p for p in checked(source, None, None).problems if p.severity == "error"]
+        errors = [p for p in checked(source, (None, None), Status(source)).problems if p.severity == "error"]
         message = f"{len(errors)} error{'s' * (len(errors) != 1)} in its documents"
         if errors:
             yield Finding("repository", "documents", "bad", message, "egs validate says where and what to do")
