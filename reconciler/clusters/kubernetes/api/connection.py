@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,7 @@ class Keys:
 
 def in_cluster(cluster: str, rate: Rate = DEFAULT_RATE) -> Api:
     """The API of the process' own cluster, with its service account."""
+    _need_library(cluster)
     from kubernetes import client, config  # takes half a second: imported only if there is a cluster
 
     configuration = client.Configuration()
@@ -91,6 +93,7 @@ def from_secret(
 
 def from_text(cluster: str, text: str, context: str | None = None, rate: Rate = DEFAULT_RATE) -> Api:
     """From the text of a kubeconfig; errors never contain any of it."""
+    _need_library(cluster)
     from kubernetes import client, config  # takes half a second: imported only if there is a cluster
 
     configuration = client.Configuration()
@@ -104,6 +107,16 @@ def from_text(cluster: str, text: str, context: str | None = None, rate: Rate = 
             "ClusterAccessBroken",
         ) from error
     return Api(_client(configuration), cluster, rate)
+
+
+def _need_library(cluster: str) -> None:
+    """UserError without the client of Kubernetes, which is an extra."""
+    if find_spec("kubernetes") is None:
+        raise UserError(
+            f"clusters/{cluster}.yaml: the client of Kubernetes is not installed here; "
+            "install egs-gitops[kubernetes] where the controller runs",
+            "ClusterAccessMissing",
+        )
 
 
 def _client(configuration: Configuration) -> ApiClient:
