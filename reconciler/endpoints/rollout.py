@@ -3,18 +3,22 @@
 Held by tests/reconciler/endpoints/test_rollout.py:
   * the weights are always 100 together;
   * no version gains traffic while it has no ready replica;
-  * a broken bound brings back exactly the weights from before, which stand until the document's weights change.
+  * a broken bound brings back exactly the weights from before, which stand until the document's weights or versions
+    change; what a version had that is gone is shared by those that are left.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
 from reconciler.model.observation import Observation
-from schemas.documents.endpoint import Bounds, EndpointSpec
+from schemas.documents.endpoint import Bounds, EndpointSpec, Rollout
+from schemas.reading.units import format_duration
 from schemas.status.endpoint_status import RolloutStatus
 
 LEAST_REQUESTS = 20
@@ -36,26 +40,25 @@ class Sight:
 def first_rollout(spec: EndpointSpec, now: datetime) -> RolloutStatus:
     """Of an endpoint that is new: its document's weights at once."""
     weights = _target(spec)
-    return RolloutStatus(state="Steady", weights=weights, target=weights, at=now)
+    return RolloutStatus(state="Steady", weights=weights, target=weights, versions=_digest(spec), at=now)
 
 
 def advanced(spec: EndpointSpec, known: RolloutStatus, sight: Sight, now: datetime) -> RolloutStatus:
     """The roll-out one decision later; the same value if nothing changes."""
-    target = _target(spec)
-    if target != known.target:
-        known = _aimed(known, target, now)
+    target, known = _target(spec), _looked_up(spec, known, sight, now)
     if known.state != "Moving":
         return known
     growing = sorted(name for name in target if target[name] > known.weights.get(name, 0))
     gained = sorted(name for name in target if target[name] > (known.before or {}).get(name, 0))
+    if spec.rollout is not None and known.steps > 0:
+        known = _with_silence(known, gained, sight, now)
+        if (why := _failure(spec.rollout, known, gained, sight, now)) is not None:
+            return _returned(known, why, now)
+        growing = sorted({*growing, *(name for name in gained if known.weights.get(name))})
     if unready := [name for name in growing if name not in sight.ready]:
         return known.edited(message=f"it waits until {unready[0]} has a ready replica")
     if spec.rollout is None or known.steps == 0:
         return _stepped(known, WHOLE if spec.rollout is None else spec.rollout.step, spec, now)
-    for name in gained:
-        why = None if sight.observed is None else _broken(spec.rollout.bounds, sight.observed.get(name))
-        if why is not None:
-            return _returned(known, f"{name} {why}", now)
     if now < known.at + spec.rollout.interval:
         return known.edited(message=None)
     if (blind := _unjudged(spec.rollout.bounds, gained, sight)) is not None:
@@ -65,7 +68,7 @@ def advanced(spec: EndpointSpec, known: RolloutStatus, sight: Sight, now: dateti
 
 def is_watched(spec: EndpointSpec, known: RolloutStatus) -> bool:
     """True if the next decision needs observations."""
-    moves = known.state == "Moving" or known.target != _target(spec)
+    moves = known.state == "Moving" or known.target != _target(spec) or known.versions != _digest(spec)
     return spec.rollout is not None and moves
 
 
@@ -73,16 +76,52 @@ def _target(spec: EndpointSpec) -> dict[str, int]:
     return {version.name: spec.weight(version.name) for version in spec.versions}
 
 
-def _aimed(known: RolloutStatus, target: dict[str, int], now: datetime) -> RolloutStatus:
+def _digest(spec: EndpointSpec) -> str:
+    """Of the versions' contents: one that was mended is tried again."""
+    versions = [version.model_dump(mode="json", exclude_defaults=True) for version in spec.versions]
+    return hashlib.sha256(json.dumps(versions, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _looked_up(spec: EndpointSpec, known: RolloutStatus, sight: Sight, now: datetime) -> RolloutStatus:
+    """What the document says now: other weights are a new aim, and other versions a new try."""
+    target, digest = _target(spec), _digest(spec)
+    if target != known.target:
+        return _aimed(known, target, sight.ready, now).edited(versions=digest)
+    if known.versions in {None, digest}:
+        return known if known.versions == digest else known.edited(versions=digest)
+    if known.state == "Returned":
+        return _aimed(known, target, sight.ready, now).edited(versions=digest)
+    if known.state == "Moving":  # what the old versions showed says nothing of the new ones
+        return known.edited(versions=digest, at=now, unready_since=None)
+    return known.edited(versions=digest)
+
+
+def _aimed(
+    known: RolloutStatus, target: dict[str, int], ready: frozenset[str], now: datetime
+) -> RolloutStatus:
     """On the way to new weights, from the present ones; a version that is gone hands its traffic over at once."""
     kept = {name: known.weights.get(name, 0) for name in target}
-    weights = kept if sum(kept.values()) == WHOLE else target
+    able = {name: weight for name, weight in kept.items() if name in ready}
+    wanted = {name: weight for name, weight in target.items() if name in ready}
+    weights = _shared(kept, able) or _shared(kept, wanted) or target
     before = known.before if known.state == "Moving" else known.weights
-    before = before if before is not None and before.keys() <= target.keys() else None
+    if before is None or not any(before.get(name) for name in target):
+        before = known.weights
     state: State = "Steady" if weights == target else "Moving"
-    return RolloutStatus(
-        state=state, weights=weights, target=target, before=before or known.weights, at=now, steps=0
-    )
+    return RolloutStatus(state=state, weights=weights, target=target, before=before, at=now, steps=0)
+
+
+def _shared(kept: Weights, able: Weights) -> dict[str, int] | None:
+    """The weights with what is missing to the whole given to `able` in proportion; None: none of these has any."""
+    missing, total = WHOLE - sum(kept.values()), sum(able.values())
+    if not missing:
+        return dict(kept)
+    if not total:
+        return None
+    found = {name: weight + missing * able.get(name, 0) // total for name, weight in kept.items()}
+    largest = min(able, key=lambda name: (-able[name], name))
+    found[largest] += WHOLE - sum(found.values())
+    return found
 
 
 def _stepped(known: RolloutStatus, step: int, spec: EndpointSpec, now: datetime) -> RolloutStatus:
@@ -110,10 +149,33 @@ def towards(weights: Weights, target: Weights, step: int) -> dict[str, int]:
 
 
 def _returned(known: RolloutStatus, why: str, now: datetime) -> RolloutStatus:
-    weights = {name: (known.before or {}).get(name, 0) for name in known.target}
-    if sum(weights.values()) != WHOLE:  # the version from before is gone: there is nothing to return to
+    left = {name: (known.before or {}).get(name, 0) for name in known.target}
+    weights = _shared(left, left)
+    if weights is None:  # all versions from before are gone
         return known.edited(message=f"{why}; nothing from before is left to return to")
-    return known.edited(state="Returned", weights=weights, at=now, message=why)
+    return known.edited(state="Returned", weights=weights, at=now, unready_since=None, message=why)
+
+
+def _with_silence(known: RolloutStatus, gained: list[str], sight: Sight, now: datetime) -> RolloutStatus:
+    """Since when a version that gained traffic has had no ready replica."""
+    if not any(known.weights.get(name) and name not in sight.ready for name in gained):
+        return known.edited(unready_since=None)
+    return known if known.unready_since is not None else known.edited(unready_since=now)
+
+
+def _failure(
+    rollout: Rollout, known: RolloutStatus, gained: list[str], sight: Sight, now: datetime
+) -> str | None:
+    """Why the weights go back: a bound that is broken, or no ready replica for an interval; None: they do not."""
+    for name in gained:
+        why = None if sight.observed is None else _broken(rollout.bounds, sight.observed.get(name))
+        if why is not None:
+            return f"{name} {why}"
+    since = known.unready_since
+    if since is None or now < since + rollout.interval:
+        return None
+    silent = next(name for name in gained if known.weights.get(name) and name not in sight.ready)
+    return f"{silent} has had no ready replica for {format_duration(rollout.interval)}"
 
 
 def _broken(bounds: Bounds, seen: Observation | None) -> str | None:

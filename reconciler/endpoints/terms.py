@@ -108,5 +108,6 @@ def endpoint_instants(wanted: Wanted, facts: Facts) -> list[datetime]:
         at = drains_at(spec, request, cluster)
         found += [] if at is None else [at]
         if status.rollout.state == "Moving" and spec.rollout is not None:
-            found.append(status.rollout.at + spec.rollout.interval)
+            begun = (status.rollout.at, status.rollout.unready_since)
+            found += [at + spec.rollout.interval for at in begun if at is not None]
     return found

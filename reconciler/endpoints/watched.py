@@ -22,7 +22,8 @@ def watched(wanted: Wanted, facts: Facts) -> tuple[Asked, ...]:
         source = source_of(wanted.clusters.get(cluster))
         if source is not None and namespace is not None:
             pods = pods_of(key, spec)
-            found.append(Asked(key, cluster, source, namespace, pods, spec.rollout.interval))
+            window, since = spec.rollout.interval, status.rollout.at
+            found.append(Asked(key, cluster, source, namespace, pods, window, since))
     return tuple(found)
 
 

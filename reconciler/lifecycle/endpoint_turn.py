@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
+from reconciler.documents.workload_terms import run_of
 from reconciler.endpoints.rendered import version_name
 from reconciler.endpoints.rollout import Sight, advanced, first_rollout
 from reconciler.endpoints.terms import as_workload, is_draining, workload_key
@@ -27,6 +28,8 @@ _TOLD = {
     EndpointPhase.FAILED: EventReason.ENDPOINT_FAILED,
     EndpointPhase.REMOVED: EventReason.ENDPOINT_REMOVED,
 }
+_LIVING = frozenset({WorkloadPhase.RUNNING, WorkloadPhase.FAILED})
+"""Phases in which traffic may move: one object that failed freezes no other version."""
 _KINDS = frozenset({"Deployment", "InferenceService"})
 """Of the objects that serve a version."""
 
@@ -64,13 +67,14 @@ def _status(
         run = before.run
     view = seen.views.get(run.cluster or "")
     placed = None if view is None else view.placed.get(workload_key(key))
-    drains = run.phase is WorkloadPhase.RUNNING and is_draining(spec, request, wanted, now)
+    lives = run.phase in _LIVING and request is not None and run_of(request, now) is not None
+    drains = lives and is_draining(spec, request, wanted, now)
     ready = _ready(key, spec, placed if _is_shown(placed, run) else None)
     if (
         view is None and before is not None and run is before.run
     ):  # the cluster is silent: what was last seen stands
         ready = {version.name: version.ready for version in before.versions}
-    if run.phase is WorkloadPhase.RUNNING and not drains:
+    if lives and not drains:
         able = frozenset(name for name, count in ready.items() if count != 0)
         rollout = advanced(spec, rollout, Sight(able, seen.observed.get(key)), now)
     versions = tuple(

@@ -27,7 +27,8 @@ class Asked:
     source: Prometheus
     namespace: str
     pods: tuple[tuple[str, str], ...]  # version, and what the names of its pods begin with
-    window: timedelta
+    window: timedelta  # at most
+    since: datetime  # when the present weights began: what was before says nothing of them
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,14 @@ class Vectors(Protocol):
 def observation(
     source: Vectors, matchers: Mapping[str, str], asked: Asked, pods: str, now: datetime
 ) -> Observation:
-    """How the pods whose names begin so did in the window before `now`. Three questions."""
-    window, of_pods = f"[{_s(asked.window)}]", _selector(matchers, asked.namespace, pods)
+    """How the pods whose names begin so did in the window before `now`, but under the present weights only.
+
+    Three questions; none in the first second of the weights.
+    """
+    lasted = min(asked.window, now - asked.since)
+    if lasted < timedelta(seconds=1):
+        return Observation(0.0)
+    window, of_pods = f"[{_s(lasted)}]", _selector(matchers, asked.namespace, pods)
     calls = f'http_requests_total{{{of_pods}, handler=~"/v1/.*"'
     requests = _one(source.vector(f"sum(increase({calls}}}{window}))", now))
     if not requests:

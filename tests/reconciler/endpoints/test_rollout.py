@@ -98,6 +98,7 @@ def test_no_version_gains_traffic_without_a_ready_replica() -> None:
         weights={"v1": 0, "v2": 100},
         target={"v1": 0, "v2": 100},
         before={"v1": 100, "v2": 0},
+        versions=first_rollout(spec(100), START).versions,
         at=START,
         steps=1,
     )
@@ -107,6 +108,53 @@ def test_a_version_that_is_gone_hands_over_at_once() -> None:
     known = first_rollout(spec(0), START)
     alone = spec_of(versions=[version("v2")], weights={"v2": 100}, rollout=SLOWLY)
     assert advanced(alone, known, Sight(READY, WELL), START).weights == {"v2": 100}
+
+
+def test_what_a_deleted_version_had_goes_to_those_that_answer() -> None:
+    """Not to versions that are still loading: the rest moves in steps."""
+    three = {"v1": 50, "v2": 30, "v3": 20, "v4": 0}
+    known = first_rollout(spec_of(versions=[version(name) for name in three], weights=three), START)
+    left = [version(name) for name in ("v2", "v3", "v4")]
+    wanted = spec_of(versions=left, weights={"v4": 100}, rollout=SLOWLY)
+    found = advanced(wanted, known, Sight(frozenset({"v2", "v3"}), WELL), START)
+    assert (found.state, found.weights) == ("Moving", {"v2": 60, "v3": 40, "v4": 0})
+    found = advanced(wanted, known, Sight(frozenset({"v3"}), WELL), START)
+    assert found.weights == {"v2": 30, "v3": 70, "v4": 0}
+    assert advanced(wanted, known, Sight(), START).weights == {"v2": 0, "v3": 0, "v4": 100}, "none answers"
+    ready = Sight(frozenset({"v2", "v3", "v4"}), {"v4": Observation(1000, 0.5, 0.1)})
+    back = advanced(wanted, advanced(wanted, known, ready, START), ready, START + MINUTE)
+    assert (back.state, back.weights) == ("Returned", {"v2": 60, "v3": 40, "v4": 0})
+
+
+def test_a_version_that_stops_answering_loses_its_traffic_again() -> None:
+    wanted, known = spec(100, rollout=SLOWLY), moved(1, Sight(READY, WELL))
+    silent = Sight(frozenset({"v1"}), {"v2": Observation(0)})
+    for minute in range(2, 7):
+        known = advanced(wanted, known, silent, START + minute * MINUTE)
+        assert (known.weights["v2"], known.message) == (40, "it waits until v2 has a ready replica")
+    again = advanced(wanted, known, Sight(READY, {"v2": Observation(0)}), START + 7 * MINUTE)
+    assert again.unready_since is None, "one that is back in time stays"
+    known = advanced(wanted, known, silent, START + 7 * MINUTE)
+    assert (known.state, known.weights["v2"]) == ("Returned", 0)
+    assert known.message == "v2 has had no ready replica for 0d0h5m"
+
+
+def test_a_bound_is_judged_while_a_version_is_not_ready() -> None:
+    failing = Sight(frozenset({"v1"}), {"v2": Observation(1000, 0.5, 0.2)})
+    assert advanced(spec(100, rollout=SLOWLY), moved(1, Sight(READY, WELL)), failing, START).state == "Returned"
+
+
+def test_a_mended_version_is_tried_again_with_the_same_weights() -> None:
+    bad = Sight(READY, {"v2": Observation(1000, 0.5, 0.2)})
+    known = advanced(spec(100, rollout=SLOWLY), moved(1, Sight(READY, WELL)), bad, START)
+    assert known.state == "Returned"
+    mended = [version("v1"), version("v2", image="example.com/vllm:2")]
+    wanted = spec_of(versions=mended, weights={"v2": 100}, rollout=SLOWLY)
+    assert is_watched(wanted, known)
+    found = advanced(wanted, known, Sight(READY, WELL), START)
+    assert (found.state, found.weights["v2"]) == ("Moving", 40)
+    edited = advanced(wanted, moved(1, Sight(READY, WELL)), Sight(READY, WELL), START + 3 * MINUTE)
+    assert (edited.weights["v2"], edited.at) == (40, START + 3 * MINUTE), "it is observed anew"
 
 
 def test_a_new_target_on_the_way_keeps_what_it_returns_to() -> None:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import pytest
 
+from reconciler.clusters.simulated.embedded import EmbeddedCluster
+from reconciler.model.cluster_port import ClusterView
 from reconciler.model.observation import Asked, Observation, Observed
 from schemas.status.endpoint_status import EndpointPhase, EndpointStatus
+from schemas.status.workload_status import ObjectState, WorkloadPhase
 from tests.support.endpoints import document, version
 from tests.support.world import World, at, cluster, gpr, gpr_path, slice_
 
 PATH = "slices/a/endpoints/chat.yaml"
+FIRST = "Deployment/chat-v1"
 GATEWAY = {"name": "public", "namespace": "gateways"}
 BOTH: dict[str, Any] = {"versions": [version("v1"), version("v2")], "weights": {"v1": 90, "v2": 10}}
 
@@ -68,6 +73,29 @@ def test_new_weights_wait_for_a_ready_replica(world: World) -> None:
     assert routed(world) == {"v1": 0, "v2": 100}
     assert state(world).rollout.before == {"v1": 100}
     assert "EndpointWeightsMoved" in world.told()
+
+
+def test_one_failed_object_freezes_no_other_version(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Traffic leaves a version that failed, and all of it stops before the strict end."""
+    files = {PATH: document(**BOTH, drain="2m"), gpr_path("a/x"): gpr("a", "x", gpusPerNode=8)}
+    world.commit(files)
+    world.run(at(4))
+    look = EmbeddedCluster.observe
+
+    def with_failure(cluster: EmbeddedCluster, now: datetime) -> ClusterView:
+        view, (key,) = look(cluster, now), look(cluster, now).placed
+        placed = view.placed[key]
+        objects = [replace(o, state=ObjectState.FAILED) if o.id == FIRST else o for o in placed.objects]
+        return replace(view, placed={key: replace(placed, objects=tuple(objects))})
+
+    monkeypatch.setattr(EmbeddedCluster, "observe", with_failure)
+    world.commit({PATH: document(**{**BOTH, "weights": {"v2": 100}}, drain="2m")})
+    world.run(at(8))
+    assert (state(world).run.phase, routed(world)) == (WorkloadPhase.FAILED, {"v1": 0, "v2": 100})
+    end = world.status("a/x").end_time
+    assert end is not None
+    world.run(end - (at(2) - at(0)))
+    assert (state(world).phase, routed(world)) == (EndpointPhase.DRAINING, {"v1": 0, "v2": 0})
 
 
 def test_it_follows_its_request_to_another_cluster(world: World) -> None:

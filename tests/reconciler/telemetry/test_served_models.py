@@ -17,7 +17,8 @@ from tests.support.prometheus import prometheus
 from tests.support.world import START
 
 SOURCE = Prometheus(url="http://127.0.0.1:1", matchers={"cluster": "east"})
-ASKED = Asked("a/chat", "east", SOURCE, "team", (("v1", "chat-v1"),), timedelta(minutes=5))
+FIVE = timedelta(minutes=5)
+ASKED = Asked("a/chat", "east", SOURCE, "team", (("v1", "chat-v1"),), FIVE, START - FIVE)
 PODS = 'cluster="east", namespace="team", pod=~"chat\\\\-v1-[a-z0-9]+-[a-z0-9]+"'
 
 
@@ -63,6 +64,13 @@ def test_the_questions_name_the_pods_of_one_version_in_one_cluster() -> None:
         "histogram_quantile(0.95, sum by (le) (rate("
         f"vllm:time_to_first_token_seconds_bucket{{{PODS}}}[300s])))",
     ]
+
+
+def test_a_step_is_not_judged_by_what_was_before_it() -> None:
+    source = Answers(http_requests=1)
+    observation(source, {}, replace(ASKED, since=START - timedelta(seconds=40)), "chat-v1", START)
+    assert all("[40s]" in query for query in source.asked)
+    assert observation(source, {}, replace(ASKED, since=START), "chat-v1", START) == Observation(0)
 
 
 def test_requests_at_hand() -> None:
