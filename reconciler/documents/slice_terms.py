@@ -10,6 +10,7 @@ from reconciler.model.cluster_port import ClusterView, SliceTerms
 from reconciler.model.facts import Facts, Wanted
 from reconciler.model.pools import home_of
 from reconciler.model.statuses import holders
+from schemas.documents.cluster import ClusterSpec
 from schemas.documents.slice import SliceSpec
 from schemas.status.gpr_status import GPRStatus
 
@@ -34,6 +35,7 @@ def terms_in(cluster: str, wanted: Wanted, facts: Facts, view: ClusterView | Non
     spec, holding = wanted.clusters.get(cluster), assigned(cluster, facts)
     is_paused = spec is not None and spec.paused
     held = _gpus_held(holding, wanted)
+    callers = () if spec is None else _callers(spec)
     return tuple(
         SliceTerms(
             name=name,
@@ -41,6 +43,7 @@ def terms_in(cluster: str, wanted: Wanted, facts: Facts, view: ClusterView | Non
             members=tuple(person.email for person in slice_.people),
             gpus=_most_gpus(slice_, held.get(name, 0)),
             paused=is_paused or slice_.paused,
+            callers=callers,
             queue=None
             if view is None or not slice_.queues.kueue
             else queue_in(cluster, name, wanted, holding, view),
@@ -48,6 +51,14 @@ def terms_in(cluster: str, wanted: Wanted, facts: Facts, view: ClusterView | Non
         )
         for name, slice_ in sorted(slices_in(cluster, wanted, holding).items())
     )
+
+
+def _callers(cluster: ClusterSpec) -> tuple[str, ...]:
+    """Namespaces of the cluster's Gateway and of what reads metrics there, sorted."""
+    gateway, source = cluster.gateway, None if cluster.metrics is None else cluster.metrics.prometheus
+    found = {None if gateway is None else gateway.proxies or gateway.namespace}
+    found.add(None if source is None else source.namespace)
+    return tuple(sorted(name for name in found if name is not None))
 
 
 def _most_gpus(slice_: SliceSpec, held: int) -> int | None:

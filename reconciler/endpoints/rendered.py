@@ -6,12 +6,16 @@ The same document, weights and Gateway give the same objects in the same order.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from typing import Any
 
-from reconciler.endpoints.server_pods import LOADED_WITHIN, PORT, labels_of, pod_spec, pod_template
+from reconciler.endpoints.server_pods import LOADED_WITHIN, SCRAPED, labels_of, pod_spec, pod_template
+from reconciler.model.workload_port import ENDPOINT_LABEL, SERVER_PORT
 from schemas.documents.endpoint import EndpointSpec, Gateway, Route, Scaling, Version
 
 SERVICE_PORT = 80
+SPARE = timedelta(minutes=10)
+"""Beyond the drain of an old replica and the load of the new one: images are pulled."""
 HPA_METRIC = "vllm:num_requests_running"
 """What a HorizontalPodAutoscaler asks the cluster's adapter for metrics of pods."""
 
@@ -48,11 +52,11 @@ def service_name(endpoint: str, spec: EndpointSpec, version: str) -> str:
 
 def _of_vllm(endpoint: str, spec: EndpointSpec, version: Version) -> Iterator[Json]:
     name, selected = version_name(endpoint, version.name), labels_of(endpoint, version.name)
-    port = {"name": "http", "port": SERVICE_PORT, "targetPort": PORT, "protocol": "TCP"}
+    port = {"name": "http", "port": SERVICE_PORT, "targetPort": SERVER_PORT, "protocol": "TCP"}
     yield _object("v1", "Service", name, selected, {"selector": selected, "ports": [port]})
     deployment: Json = {
         "strategy": {"type": "RollingUpdate", "rollingUpdate": _surge(spec)},
-        "progressDeadlineSeconds": int(LOADED_WITHIN.total_seconds()) + 600,
+        "progressDeadlineSeconds": int((LOADED_WITHIN + SPARE + spec.drain).total_seconds()),
         "selector": {"matchLabels": selected},
         "template": pod_template(endpoint, spec, version),
     }
@@ -73,12 +77,15 @@ def _of_kserve(endpoint: str, spec: EndpointSpec, version: Version) -> Iterator[
     predictor: Json = {
         **pod_spec(endpoint, spec, version, container="kserve-container"),
         "labels": selected,
+        "annotations": dict(SCRAPED),
         "minReplicas": version.replicas.min,
         "maxReplicas": version.replicas.max,
         "deploymentStrategy": {"type": "RollingUpdate", "rollingUpdate": _surge(spec)},
     }
     made = _object("serving.kserve.io/v1beta1", "InferenceService", name, selected, {"predictor": predictor})
     made["metadata"]["annotations"] = notes
+    # Else KServe makes a route of its own for it, past the weights.
+    made["metadata"]["labels"] |= {"networking.kserve.io/visibility": "cluster-local"}
     yield made
 
 
@@ -142,7 +149,7 @@ def _route(
     made: Json = {"parentRefs": [parent], "rules": [rule]}
     if route.hostnames:
         made["hostnames"] = list(route.hostnames)
-    labels = {"app.kubernetes.io/instance": endpoint}
+    labels = {ENDPOINT_LABEL: endpoint}
     return _object("gateway.networking.k8s.io/v1", "HTTPRoute", endpoint, labels, made)
 
 

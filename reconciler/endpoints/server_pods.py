@@ -8,12 +8,10 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from reconciler.model.workload_port import ENDPOINT_LABEL, SERVER_PORT, VERSION_LABEL
 from schemas.documents.endpoint import EndpointSpec, Version
 
 GPU = "nvidia.com/gpu"
-PORT = 8000
-"""Of the server in its pod."""
-INSTANCE, VERSION = "app.kubernetes.io/instance", "app.kubernetes.io/version"
 LOADED_WITHIN = timedelta(minutes=30)
 """A model of hundreds of gigabytes takes this long to download and load."""
 MARGIN = timedelta(seconds=10)
@@ -40,24 +38,25 @@ while time.time() < end:
 The first look comes late: Gateways need a moment to learn that the pod is going.
 """
 LEARNT_S = 5
+SCRAPED = {
+    "prometheus.io/scrape": "true",
+    "prometheus.io/port": str(SERVER_PORT),
+    "prometheus.io/path": "/metrics",
+}
+"""Annotations by which a Prometheus finds the server's metrics."""
 
 Json = dict[str, Any]
 
 
 def labels_of(endpoint: str, version: str) -> dict[str, str]:
     """What Services and Deployments select the version's pods by."""
-    return {INSTANCE: endpoint, VERSION: version}
+    return {ENDPOINT_LABEL: endpoint, VERSION_LABEL: version}
 
 
 def pod_template(endpoint: str, spec: EndpointSpec, version: Version) -> Json:
     """Labels, notes for Prometheus, and the pod itself."""
-    notes = {
-        "prometheus.io/scrape": "true",
-        "prometheus.io/port": str(PORT),
-        "prometheus.io/path": "/metrics",
-    }
     return {
-        "metadata": {"labels": labels_of(endpoint, version.name), "annotations": notes},
+        "metadata": {"labels": labels_of(endpoint, version.name), "annotations": dict(SCRAPED)},
         "spec": pod_spec(endpoint, spec, version),
     }
 
@@ -85,7 +84,7 @@ def _container(endpoint: str, spec: EndpointSpec, version: Version, name: str, m
         "name": name,
         "image": version.image,
         "args": _arguments(endpoint, version),
-        "ports": [{"name": "http1", "containerPort": PORT, "protocol": "TCP"}],
+        "ports": [{"name": "http1", "containerPort": SERVER_PORT, "protocol": "TCP"}],
         "resources": {
             "limits": {GPU: str(version.gpus_per_replica)},
             "requests": {GPU: str(version.gpus_per_replica)},
@@ -102,19 +101,19 @@ def _container(endpoint: str, spec: EndpointSpec, version: Version, name: str, m
 
 def _arguments(endpoint: str, version: Version) -> list[str]:
     """Clients name the endpoint, whatever version answers. The document's own arguments come last and so win."""
-    own = ["--model", version.model, "--served-model-name", endpoint, "--port", str(PORT)]
+    own = ["--model", version.model, "--served-model-name", endpoint, "--port", str(SERVER_PORT)]
     if version.gpus_per_replica > 1:
         own += ["--tensor-parallel-size", str(version.gpus_per_replica)]
     return [*own, *version.args]
 
 
 def _probe(every_s: int, failures: int) -> Json:
-    get = {"path": "/health", "port": PORT}
+    get = {"path": "/health", "port": SERVER_PORT}
     return {"httpGet": get, "periodSeconds": every_s, "timeoutSeconds": 5, "failureThreshold": failures}
 
 
 def _drain(spec: EndpointSpec) -> list[str]:
-    metrics = f"http://127.0.0.1:{PORT}/metrics"
+    metrics = f"http://127.0.0.1:{SERVER_PORT}/metrics"
     return ["python3", "-c", DRAIN, str(_seconds(spec.drain)), str(LEARNT_S), metrics]
 
 

@@ -87,6 +87,7 @@ class SliceTerms:
     paused: bool = False  # foreign changes are shown and not repaired
     queue: QueueTerms | None = None  # None: the slice wants none
     peers: tuple[Peer, ...] | None = None  # the slice's other clusters; None: it exports no Services
+    callers: tuple[str, ...] = ()  # namespaces whose pods reach the servers of endpoints
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,6 +86,11 @@ class PlacedWorkload:
         return any(each.state in TO_APPLY and each.id not in terms.ended for each in self.objects)
 
 
+ENDPOINT_LABEL, VERSION_LABEL = "egs.dev/endpoint", "egs.dev/version"
+"""Of the objects and pods of an endpoint's version."""
+SERVER_PORT = 8000
+"""Of the server in a pod of an endpoint."""
+
 TO_APPLY = frozenset({ObjectState.MISSING, ObjectState.CHANGED, ObjectState.REFUSED})
 """States in which an object must be applied (again)."""
 

@@ -35,6 +35,10 @@ class Gateway(Model):
     namespace: Name = Field(
         description="Its namespace; its listeners allow routes from namespaces of slices."
     )
+    proxies: Name | None = Field(
+        None,
+        description="Namespace of the pods that carry its traffic, which reach the endpoints' pods; absent: its own.",
+    )
     listener: LongName | None = Field(
         None, description="Name of one listener; absent: all that allow the route."
     )

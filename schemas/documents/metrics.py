@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from schemas.documents.base import Model
+from schemas.reading.units import Name
 
 FileName = Annotated[
     str,
@@ -60,6 +61,10 @@ class Prometheus(Model):
         examples=[{"cluster": "east"}],
     )
     auth: PrometheusAuth | None = Field(None, description="Absent: none is asked for.")
+    namespace: Name | None = Field(
+        None,
+        description="Namespace of this cluster whose pods read the metrics of endpoints' pods; absent: none may.",
+    )
     ca: FileName | None = Field(
         None, description="File with its CA certificate, in the portal's folder; absent: the system's."
     )

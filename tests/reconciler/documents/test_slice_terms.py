@@ -49,6 +49,16 @@ def test_the_bound_on_gpus(
     assert terms.gpus == want
 
 
+def test_who_reaches_the_servers_of_endpoints() -> None:
+    """J2: the Gateway's proxies, and what reads their metrics."""
+    metrics = {"prometheus": {"url": "https://prometheus.example.com", "namespace": "monitoring"}}
+    east = {"gateway": {"name": "public", "namespace": "gateways", "proxies": "envoy"}, "metrics": metrics}
+    (terms,) = terms_in("east", wanted({}, **east), Facts(at(1)), None)
+    assert terms.callers == ("envoy", "monitoring")
+    (terms,) = terms_in("east", wanted({}), Facts(at(1)), None)
+    assert terms.callers == ()
+
+
 def test_members_are_named_by_their_address() -> None:
     (terms,) = terms_in("east", wanted({}), Facts(at(1)), None)
     assert (terms.name, terms.namespaces, terms.members) == ("a", ("a",), ("bo@example.com",))

@@ -63,7 +63,7 @@ def test_a_version_without_a_weight_gets_none() -> None:
 
 def test_a_service_finds_the_pods_of_its_version_only() -> None:
     found = rendered(versions=[version("v1"), version("v2")], weights={"v1": 100})
-    selected = {"app.kubernetes.io/instance": "chat", "app.kubernetes.io/version": "v2"}
+    selected = {"egs.dev/endpoint": "chat", "egs.dev/version": "v2"}
     deployment = found["Deployment/chat-v2"]["spec"]
     assert found["Service/chat-v2"]["spec"]["selector"] == selected
     assert deployment["selector"]["matchLabels"] == selected
@@ -71,7 +71,9 @@ def test_a_service_finds_the_pods_of_its_version_only() -> None:
 
 
 def test_a_pod_drains_before_it_is_killed_and_gets_no_traffic_before_it_has_loaded() -> None:
-    pod = rendered(drain="5m")["Deployment/chat-v1"]["spec"]["template"]["spec"]
+    deployment = rendered(drain="5m")["Deployment/chat-v1"]["spec"]
+    assert deployment["progressDeadlineSeconds"] == 60 * (5 + 30 + 10), "the old one may drain all that time"
+    pod = deployment["template"]["spec"]
     (container,) = pod["containers"]
     assert container["lifecycle"]["preStop"]["exec"]["command"][3:] == [
         "300",
@@ -133,6 +135,8 @@ def test_kserve_serves_the_same_container_and_routes_to_its_own_service() -> Non
     (definition,) = definitions(KSERVE)
     (served,) = [each for each in definition["spec"]["versions"] if each["name"] == "v1beta1"]
     assert [*misfits(service["spec"], served["schema"]["openAPIV3Schema"]["properties"]["spec"])] == []
+    assert service["metadata"]["labels"]["networking.kserve.io/visibility"] == "cluster-local"
+    assert service["spec"]["predictor"]["annotations"]["prometheus.io/port"] == "8000"
     (rule,) = found["HTTPRoute/chat"]["spec"]["rules"]
     assert rule["backendRefs"][0]["name"] == "chat-v1-predictor"
     assert found["ScaledObject/chat-v1"]["spec"]["scaleTargetRef"]["name"] == "chat-v1-predictor"

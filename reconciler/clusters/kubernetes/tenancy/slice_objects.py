@@ -27,6 +27,7 @@ from reconciler.clusters.kubernetes.names import (
 )
 from reconciler.model.cluster_port import SliceTerms
 from reconciler.model.service_port import Peer
+from reconciler.model.workload_port import ENDPOINT_LABEL, SERVER_PORT
 from schemas.export.crds import GROUP, PLURAL
 
 RBAC = "rbac.authorization.k8s.io"
@@ -105,6 +106,9 @@ _PRIVATE_V4 = ("10.0.0.0/8", "100.64.0.0/10", "169.254.0.0/16", "172.16.0.0/12",
 _PRIVATE_V6 = ("fc00::/7", "fe80::/10")
 """Addresses of pods, services, nodes and the cloud's metadata service; all others are outside."""
 
+NAMESPACE_NAME = "kubernetes.io/metadata.name"
+"""Label that API servers give every namespace, from Kubernetes 1.21 on."""
+
 _MIG_SLICES = 7
 _MIG_PROFILES = (
     *("1g.6gb", "2g.12gb", "4g.24gb"),  # A30
@@ -146,7 +150,8 @@ def objects(terms: SliceTerms, project: str, namespace: str) -> tuple[Json, ...]
     """All objects of this namespace of the slice; network policies come before permissions."""
     own = labels(terms.name, project)
     members = sorted(set(terms.members))
-    found = [*_policies(terms.name, project), *_peer_policies(terms.peers or ()), *_quota(terms.gpus)]
+    walls = (_policies(terms.name, project), _peer_policies(terms.peers or ()), _served(terms.callers))
+    found = [*(policy for policies in walls for policy in policies), *_quota(terms.gpus)]
     for email in {account_name(email): email for email in members}.values():
         found += _member(email)
     found.append(_made(ACCOUNT, WORKLOAD_ACCOUNT, automountServiceAccountToken=False))
@@ -201,6 +206,16 @@ def _peer_policies(peers: Iterable[Peer]) -> list[Json]:
         _policy("egs-peers-in", podSelector=exported, policyTypes=["Ingress"], ingress=[{"from": blocks}]),
         _policy("egs-peers-out", policyTypes=["Egress"], egress=[{"to": blocks}]),
     ]
+
+
+def _served(callers: Iterable[str]) -> list[Json]:
+    """Servers of endpoints answer the cluster's Gateway and what reads their metrics; none without such."""
+    peers = [{"namespaceSelector": {"matchLabels": {NAMESPACE_NAME: name}}} for name in callers]
+    if not peers:
+        return []
+    served = {"matchExpressions": [{"key": ENDPOINT_LABEL, "operator": "Exists"}]}
+    rule = {"from": peers, "ports": [{"protocol": "TCP", "port": SERVER_PORT}]}
+    return [_policy("egs-endpoints", podSelector=served, policyTypes=["Ingress"], ingress=[rule])]
 
 
 def _policy(name: str, **spec: object) -> Json:

@@ -98,6 +98,24 @@ def test_nothing_leaves_for_the_clusters_own_networks():
     assert {"10.0.0.0/8", "169.254.0.0/16"} <= set(blocks[0]["except"])
 
 
+def test_the_gateway_reaches_the_servers_of_endpoints_and_nothing_else():
+    """J2: members' other pods stay closed, and without a gateway there is no hole."""
+    named = {
+        body["metadata"]["name"]: body
+        for body in slice_objects.objects(terms(callers=("gateways", "monitoring")), "default", "vision")
+    }
+    spec = named["egs-endpoints"]["spec"]
+    assert spec["podSelector"] == {"matchExpressions": [{"key": "egs.dev/endpoint", "operator": "Exists"}]}
+    (rule,) = spec["ingress"]
+    peers = [peer["namespaceSelector"]["matchLabels"] for peer in rule["from"]]
+    assert peers == [{"kubernetes.io/metadata.name": name} for name in ("gateways", "monitoring")]
+    assert rule["ports"] == [{"protocol": "TCP", "port": 8000}]
+    assert all(
+        body["metadata"]["name"] != "egs-endpoints"
+        for body in slice_objects.objects(terms(), "default", "vision")
+    )
+
+
 def test_an_address_is_the_same_member_in_any_case_and_fits_into_a_name():
     assert slice_objects.account_name("Bo@Example.com") == slice_objects.account_name(BO)
     assert slice_objects.account_name(BO) != slice_objects.account_name(CY)
