@@ -23,17 +23,26 @@ Json = dict[str, Any]
 
 
 def objects_of(
-    key: str, spec: EndpointSpec, weights: Mapping[str, int], gateway: Gateway | None
+    key: str,
+    spec: EndpointSpec,
+    weights: Mapping[str, int],
+    gateway: Gateway | None,
+    portal: str | None = None,
 ) -> tuple[Json, ...]:
-    """All objects of endpoint `key` (slice/name) with these weights; without a Gateway there is no route."""
+    """All objects of endpoint `key` (slice/name) with these weights.
+
+    Without a Gateway there is no route, and without the portal's address KEDA scales nothing.
+    """
     name = key.partition("/")[2]
     found: list[Json] = []
     for version in spec.versions:
         found += (
-            _of_kserve(name, spec, version) if spec.backend == "kserve" else _of_vllm(name, spec, version)
+            _of_kserve(name, spec, version, portal)
+            if spec.backend == "kserve"
+            else _of_vllm(name, spec, version, portal)
         )
-        if version.replicas.max > version.replicas.min and spec.scaling is not None:
-            found += _scaler(key, spec.scaling, version, spec)
+        if _scales(spec, version, portal) and spec.scaling is not None:
+            found += _scaler(key, spec.scaling, version, (spec, portal or ""))
     if spec.route is not None and gateway is not None:
         found.append(_route(name, spec, spec.route, weights, gateway))
     return tuple(found)
@@ -50,7 +59,14 @@ def service_name(endpoint: str, spec: EndpointSpec, version: str) -> str:
     return f"{name}-predictor" if spec.backend == "kserve" else name
 
 
-def _of_vllm(endpoint: str, spec: EndpointSpec, version: Version) -> Iterator[Json]:
+def _scales(spec: EndpointSpec, version: Version, portal: str | None) -> bool:
+    """True if something else than the document sets the number of replicas."""
+    scaling = spec.scaling
+    is_asked = scaling is not None and (scaling.by == "hpa" or portal is not None)
+    return is_asked and version.replicas.max > version.replicas.min
+
+
+def _of_vllm(endpoint: str, spec: EndpointSpec, version: Version, portal: str | None) -> Iterator[Json]:
     name, selected = version_name(endpoint, version.name), labels_of(endpoint, version.name)
     port = {"name": "http", "port": SERVICE_PORT, "targetPort": SERVER_PORT, "protocol": "TCP"}
     yield _object("v1", "Service", name, selected, {"selector": selected, "ports": [port]})
@@ -60,15 +76,15 @@ def _of_vllm(endpoint: str, spec: EndpointSpec, version: Version) -> Iterator[Js
         "selector": {"matchLabels": selected},
         "template": pod_template(endpoint, spec, version),
     }
-    if version.replicas.min == version.replicas.max:  # else the number is the scaler's
+    if not _scales(spec, version, portal):  # else the number is the scaler's
         deployment["replicas"] = version.replicas.min
     yield _object("apps/v1", "Deployment", name, selected, deployment)
 
 
-def _of_kserve(endpoint: str, spec: EndpointSpec, version: Version) -> Iterator[Json]:
+def _of_kserve(endpoint: str, spec: EndpointSpec, version: Version, portal: str | None) -> Iterator[Json]:
     """The same container as a predictor. KServe makes its Deployment and Service, but neither scales nor routes."""
     name, selected = version_name(endpoint, version.name), labels_of(endpoint, version.name)
-    scales = version.replicas.max > version.replicas.min
+    scales = _scales(spec, version, portal)
     notes = {
         "serving.kserve.io/deploymentMode": "Standard",
         # `external`: KServe makes no scaler of its own, and keeps its hands off the number of replicas.
@@ -79,7 +95,7 @@ def _of_kserve(endpoint: str, spec: EndpointSpec, version: Version) -> Iterator[
         "labels": selected,
         "annotations": dict(SCRAPED),
         "minReplicas": version.replicas.min,
-        "maxReplicas": version.replicas.max,
+        "maxReplicas": version.replicas.max if scales else version.replicas.min,
         "deploymentStrategy": {"type": "RollingUpdate", "rollingUpdate": _surge(spec)},
     }
     made = _object("serving.kserve.io/v1beta1", "InferenceService", name, selected, {"predictor": predictor})
@@ -94,8 +110,10 @@ def _surge(spec: EndpointSpec) -> Json:
     return {"maxSurge": spec.max_surge, "maxUnavailable": 0 if spec.max_surge else 1}
 
 
-def _scaler(key: str, scaling: Scaling, version: Version, spec: EndpointSpec) -> Iterator[Json]:
-    endpoint = key.partition("/")[2]
+def _scaler(
+    key: str, scaling: Scaling, version: Version, where: tuple[EndpointSpec, str]
+) -> Iterator[Json]:
+    endpoint, (spec, portal) = key.partition("/")[2], where
     name, selected = version_name(endpoint, version.name), labels_of(endpoint, version.name)
     target = f"{name}-predictor" if spec.backend == "kserve" else name
     scaled: Json = {"apiVersion": "apps/v1", "kind": "Deployment", "name": target}
@@ -111,7 +129,7 @@ def _scaler(key: str, scaling: Scaling, version: Version, spec: EndpointSpec) ->
         }
         yield _object("autoscaling/v2", "HorizontalPodAutoscaler", name, selected, hpa)
         return
-    asked = f"{(scaling.url or '').rstrip('/')}/api/v1/endpoints/{key}/replicas?version={version.name}"
+    asked = f"{portal.rstrip('/')}/api/v1/endpoints/{key}/replicas?version={version.name}"
     trigger: Json = {
         "type": "metrics-api",
         "metricType": "AverageValue",

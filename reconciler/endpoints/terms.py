@@ -70,7 +70,8 @@ def as_workload(
     held = None if request is None else request.assignment
     cluster = None if held is None else wanted.clusters.get(held.cluster)
     weights = {} if is_draining(spec, request, wanted, now) else rollout.weights
-    manifests = objects_of(key, spec, weights, None if cluster is None else cluster.gateway)
+    gateway, portal = (None, None) if cluster is None else (cluster.gateway, cluster.portal)
+    manifests = objects_of(key, spec, weights, gateway, portal)
     return WorkloadSpec(slice=spec.slice, gpr=spec.gpr, namespace=spec.namespace, manifests=manifests)
 
 

@@ -334,6 +334,13 @@ class ClusterSpec(Model):
         description="Gateway (Gateway API) for routes of endpoints; absent: nothing from outside reaches them.",
     )
     mesh: Mesh = Field(Mesh(), description="How other clusters of its slices know it.")
+    portal: str | None = Field(
+        None,
+        pattern=r"^https?://[A-Za-z0-9][A-Za-z0-9.:_-]{0,252}(/[A-Za-z0-9._~/-]{0,200})?$",
+        description="Address of this project's portal as seen from the cluster, which KEDA asks how many replicas an "
+        "endpoint needs; absent: KEDA scales none.",
+        examples=["https://egs.example.com"],
+    )
     cleared: tuple[Cleared, ...] = Field((), max_length=1000, description="Nodes that people have repaired.")
 
 

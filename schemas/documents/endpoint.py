@@ -103,17 +103,11 @@ class Scaling(Model):
 
     by: Literal["keda", "hpa"] = Field(
         "keda",
-        description="keda: a ScaledObject that asks this server how many; hpa: a HorizontalPodAutoscaler on the "
+        description="keda: a ScaledObject that asks the cluster's `portal` how many; hpa: a HorizontalPodAutoscaler on the "
         "server's own metric, which needs an adapter for metrics of pods.",
     )
     requests_per_replica: int = Field(
         16, ge=1, le=100_000, description="Requests, running and waiting, for which there is one replica."
-    )
-    url: str | None = Field(
-        None,
-        pattern=r"^https?://[A-Za-z0-9][A-Za-z0-9.:_-]{0,252}(/[A-Za-z0-9._~/-]{0,200})?$",
-        description="With keda: address of this project's portal, as seen from the cluster.",
-        examples=["https://egs.example.com"],
     )
     authentication: LongName | None = Field(
         None,

@@ -9,7 +9,7 @@ from schemas.documents.endpoint import LONGEST_ENDPOINT, Endpoint, EndpointSpec
 from schemas.documents.gpr import RequestSpec, resolve
 from schemas.reading.strict_yaml import Path
 from schemas.rules.findings import Finding
-from schemas.rules.view import View, gpr_path
+from schemas.rules.view import View, gpr_path, hostname_key
 
 _WHOLE = 100
 
@@ -24,10 +24,6 @@ def inside_endpoint(file: str, endpoint: Endpoint) -> Iterator[Finding]:
         yield Finding(file, "EndpointNameTooLong", message, ("metadata", "name"))
     yield from _of_versions(file, spec)
     yield from _of_weights(file, spec)
-    if spec.scaling is not None and spec.scaling.by == "keda" and spec.scaling.url is None:
-        yield Finding(
-            file, "ScalingMissing", "keda needs the address of the portal", ("spec", "scaling"), "add url"
-        )
 
 
 def _of_versions(file: str, spec: EndpointSpec) -> Iterator[Finding]:
@@ -77,6 +73,19 @@ def across_endpoint(file: str, endpoint: Document, view: View) -> Iterator[Findi
     if request is not None:
         yield from _of_gpus(file, spec, request)
     yield from _of_clusters(file, spec, slice_.spec.clusters, view)
+    yield from _of_hostnames(file, spec, view)
+
+
+def _of_hostnames(file: str, spec: EndpointSpec, view: View) -> Iterator[Finding]:
+    """A name, or one below a wildcard, that another slice's endpoint has: a Gateway would mix their traffic."""
+    for i, hostname in enumerate(spec.route.hostnames if spec.route is not None else ()):
+        parts = hostname.split(".")
+        names = [hostname, *(".".join(("*", *parts[n:])) for n in range(1, len(parts)))]
+        paths = [path for name in names for path in view.parts(hostname_key(name))]
+        others = [path for path in paths if not path.startswith(f"slices/{spec.slice}/")]
+        if others:
+            message = f"hostname {hostname} is also used by {others[0]}"
+            yield Finding(file, "HostnameTaken", message, ("spec", "route", "hostnames", i))
 
 
 def _request(spec: EndpointSpec, view: View) -> RequestSpec | None:
@@ -136,6 +145,10 @@ def _of_clusters(file: str, spec: EndpointSpec, clusters: tuple[str, ...], view:
             f"cluster {', '.join(without)} has no gateway: there nothing from outside reaches the endpoint"
         )
         yield Finding(file, "GatewayMissing", message, ("spec", "route"))
+    unasked = [name for name, cluster in found if cluster.portal is None]
+    if spec.scaling is not None and spec.scaling.by == "keda" and unasked:
+        message = f"cluster {', '.join(unasked)} has no portal: there KEDA scales nothing, and `min` replicas run"
+        yield Finding(file, "PortalMissing", message, ("spec", "scaling"))
     blind = [name for name, c in found if c.metrics is None or c.metrics.prometheus is None]
     if spec.rollout is not None and blind:
         message = f"cluster {', '.join(blind)} has no metrics.prometheus: there no step is judged, and weights stand"

@@ -146,6 +146,17 @@ _ACROSS = (
         "warning",
     ),
     Rule(
+        "PortalMissing",
+        "Each cluster of the slice says where KEDA finds the portal.",
+        "have an admin add spec.portal to the cluster",
+        "warning",
+    ),
+    Rule(
+        "HostnameTaken",
+        "No two slices' endpoints answer to the same hostname.",
+        "choose another hostname, or ask the other slice to give it up",
+    ),
+    Rule(
         "MetricsMissing",
         "Each cluster of the slice has a Prometheus that shows how a new version does.",
         "have an admin add spec.metrics.prometheus to the cluster",

@@ -9,6 +9,7 @@ from schemas.documents.apikey import ApiKey
 from schemas.documents.approval import Approval
 from schemas.documents.base import Document
 from schemas.documents.cluster import Cluster
+from schemas.documents.endpoint import Endpoint
 from schemas.documents.gpr import GPR, GPRTemplate
 from schemas.documents.notifications import Profile
 from schemas.documents.project import Project
@@ -88,6 +89,11 @@ def profile_key(email: str) -> Key:
     return ("profile", email)
 
 
+def hostname_key(hostname: str) -> Key:
+    """The endpoints that answer to a name."""
+    return ("hostname", hostname)
+
+
 def facts_of(document: Document | None) -> frozenset[Key]:
     """The facts that this document is a part of."""
     match document:
@@ -99,6 +105,9 @@ def facts_of(document: Document | None) -> frozenset[Key]:
             return frozenset({secret_key(document.spec.sha256)})
         case Profile():
             return frozenset({profile_key(document.spec.email)})
+        case Endpoint():
+            route = document.spec.route
+            return frozenset(hostname_key(name) for name in (() if route is None else route.hostnames))
         case WorkspaceRequest():
             return facts_of(document.as_slice())
         case Slice():

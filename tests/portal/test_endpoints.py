@@ -18,7 +18,7 @@ from tests.support.sdk import FACES
 
 ENDPOINT = "slices/vision/endpoints/chat.yaml"
 API = "/api/v1/endpoints/vision/chat"
-SCALING = {"by": "keda", "url": "https://egs.example.com", "requestsPerReplica": 16}
+SCALING = {"by": "keda", "requestsPerReplica": 16}
 SPEC: dict[str, Any] = {
     "gpr": "serves",
     "versions": [version("v1", replicas={"min": 1, "max": 4}), version("v2")],

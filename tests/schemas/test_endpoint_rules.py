@@ -39,7 +39,7 @@ def test_an_endpoint_of_a_request_is_fine() -> None:
     assert found(of_cluster={"gateway": GATEWAY, "metrics": PROMETHEUS}, route=route, rollout=rollout) == []
 
 
-SCALING = {"by": "keda", "url": "https://egs.example.com"}
+SCALING = {"by": "hpa"}
 TWO_TO_NINE = {"replicas": {"min": 2, "max": 9}}
 
 
@@ -57,7 +57,7 @@ TWO_TO_NINE = {"replicas": {"min": 2, "max": 9}}
         pytest.param(
             {"versions": [version(replicas={"min": 1, "max": 2})]}, "ScalingMissing", id="something scales it"
         ),
-        pytest.param({"scaling": {"by": "keda"}}, "ScalingMissing", id="KEDA must know whom to ask"),
+        pytest.param({"scaling": {"by": "keda"}}, "PortalMissing", id="KEDA must know whom to ask"),
         pytest.param(
             {"versions": [version(**TWO_TO_NINE)], "scaling": SCALING},
             "TooManyGpusServed",
@@ -91,6 +91,30 @@ TWO_TO_NINE = {"replicas": {"min": 2, "max": 9}}
 )
 def test_what_an_endpoint_may_not_be(spec: dict[str, Any], rule: str) -> None:
     assert set(found(**spec)) == {rule}
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "is_taken"),
+    [
+        pytest.param("chat.example.com", "chat.example.com", True, id="the same name"),
+        pytest.param("*.example.com", "chat.example.com", True, id="a name below another slice's wildcard"),
+        pytest.param("chat.example.com", "talk.example.com", False, id="another name"),
+    ],
+)
+def test_a_hostname_is_of_one_slice(theirs: str, ours: str, is_taken: bool) -> None:
+    path = "slices/a/endpoints/chat.yaml"
+    files = {
+        "project.yaml": project(),
+        "clusters/east.yaml": cluster(gateway=GATEWAY),
+        "slices/a/gprs/x.yaml": gpr("a", "x", gpusPerNode=8),
+        path: document(route={"hostnames": [ours]}),
+        "slices/a/endpoints/more.yaml": document("more", route={"hostnames": [ours]}),
+        "slices/b/endpoints/chat.yaml": document(slice_="b", route={"hostnames": [theirs]}),
+    } | {f"slices/{name}/slice.yaml": slice_(name) for name in "ab"}
+    result = check_files((name, 0o100644, text.encode()) for name, text in files.items())
+    told = [problem.message for problem in result.problems if problem.file == path]
+    want = f"hostname {ours} is also used by slices/b/endpoints/chat.yaml"
+    assert told == ([want] if is_taken else [])
 
 
 def test_its_name_leaves_room_for_the_versions() -> None:

@@ -19,13 +19,19 @@ from tests.support.endpoints import spec_of, version
 
 GATEWAY = Gateway(name="public", namespace="gateways")
 SCALED = version(replicas={"min": 1, "max": 4})
-KEDA = {"by": "keda", "url": "https://egs.example.com/", "authentication": "egs"}
+KEDA = {"by": "keda", "authentication": "egs"}
+PORTAL = "https://egs.example.com/"
 
 
-def rendered(gateway: Gateway | None = GATEWAY, weights: dict[str, int] | None = None, **spec: Any) -> Any:
+def rendered(
+    gateway: Gateway | None = GATEWAY,
+    weights: dict[str, int] | None = None,
+    portal: str | None = PORTAL,
+    **spec: Any,
+) -> Any:
     """By Kind/name."""
     told = spec_of(**spec)
-    made = objects_of("a/chat", told, told.weights if weights is None else weights, gateway)
+    made = objects_of("a/chat", told, told.weights if weights is None else weights, gateway, portal)
     return {f"{each['kind']}/{each['metadata']['name']}": each for each in made}
 
 
@@ -119,6 +125,9 @@ def test_keda_asks_how_many_replicas_and_the_number_is_not_ours() -> None:
     assert scaled["fallback"]["replicas"] == 4, "of what is paid for nothing idles while the portal is silent"
     assert "replicas" not in found["Deployment/chat-v1"]["spec"]
     assert rendered()["Deployment/chat-v1"]["spec"]["replicas"] == 1
+    alone = rendered(portal=None, versions=[SCALED], scaling=KEDA)
+    assert "ScaledObject/chat-v1" not in alone, "where KEDA has nobody to ask"
+    assert alone["Deployment/chat-v1"]["spec"]["replicas"] == 1
 
 
 def test_an_autoscaler_counts_requests() -> None:

@@ -33,7 +33,7 @@ from schemas.export.crds import GROUP, PLURAL
 RBAC = "rbac.authorization.k8s.io"
 MEMBER_ROLE = "egs-slice-member"
 """The ClusterRole of every slice's members in the slice's namespaces only."""
-MEMBERS, QUOTA_NAME = "egs-members", "egs-gpus"
+MEMBERS, RENDERED, QUOTA_NAME = "egs-members", "egs-workloads", "egs-gpus"
 MEMBER_EMAIL = "egs.dev/member"
 """Annotation of a member's objects: their address, for people."""
 
@@ -83,9 +83,9 @@ _RIGHTS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("apps", ("replicasets",), _READ),
     ("autoscaling", ("horizontalpodautoscalers",), _WRITE),
     ("batch", ("jobs", "cronjobs"), _WRITE),
-    ("gateway.networking.k8s.io", ("httproutes",), _WRITE),
+    ("gateway.networking.k8s.io", ("httproutes",), _READ),
     ("jobset.x-k8s.io", ("jobsets",), _WRITE),
-    ("keda.sh", ("scaledobjects",), _WRITE),
+    ("keda.sh", ("scaledobjects",), _READ),
     ("kubeflow.org", ("pytorchjobs",), _WRITE),
     ("leaderworkerset.x-k8s.io", ("leaderworkersets",), _WRITE),
     ("ray.io", ("rayjobs",), _WRITE),
@@ -98,8 +98,13 @@ _RIGHTS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("kueue.x-k8s.io", ("localqueues", "workloads"), _READ),
     ("multicluster.x-k8s.io", ("serviceexports", "serviceimports"), _READ),
 )
-"""What a member may do. Not included: Secrets, ServiceAccounts and their tokens; writing quotas, network
+"""What a member may do. Not included: routes and scalers of endpoints; Secrets, ServiceAccounts and their tokens; writing quotas, network
 policies or permissions; changing the namespace; binding pods to nodes; evictions.
+"""
+
+_RENDERED = (("gateway.networking.k8s.io", "httproutes"), ("keda.sh", "scaledobjects"))
+"""Only endpoints' documents make these, which the check judges: a member's own ScaledObject would send the key of any
+TriggerAuthentication of the namespace wherever it says, and a route would take any name of the Gateway.
 """
 
 _PRIVATE_V4 = ("10.0.0.0/8", "100.64.0.0/10", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16")
@@ -155,6 +160,7 @@ def objects(terms: SliceTerms, project: str, namespace: str) -> tuple[Json, ...]
     for email in {account_name(email): email for email in members}.values():
         found += _member(email)
     found.append(_made(ACCOUNT, WORKLOAD_ACCOUNT, automountServiceAccountToken=False))
+    found += _workload_rights(namespace)
     found.append(_members(members, namespace))
     return tuple(_placed(body, own, namespace) for body in found)
 
@@ -267,6 +273,14 @@ def _member(email: str) -> list[Json]:
 
 def _rule(resource: str, name: str, *verbs: str) -> Json:
     return {"apiGroups": [""], "resources": [resource], "resourceNames": [name], "verbs": list(verbs)}
+
+
+def _workload_rights(namespace: str) -> list[Json]:
+    """What the ServiceAccount of workloads may do beyond what members may."""
+    rules = [{"apiGroups": [group], "resources": [plural], "verbs": list(_WRITE)} for group, plural in _RENDERED]
+    account = {"kind": "ServiceAccount", "name": WORKLOAD_ACCOUNT, "namespace": namespace}
+    role = {"apiGroup": RBAC, "kind": "Role", "name": RENDERED}
+    return [_made(ROLE, RENDERED, rules=rules), _made(BINDING, RENDERED, roleRef=role, subjects=[account])]
 
 
 def _members(members: list[str], namespace: str) -> Json:

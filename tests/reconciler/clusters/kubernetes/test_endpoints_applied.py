@@ -16,6 +16,7 @@ from tests.support.kube import Plane, eventually
 
 __all__ = ["new_bench"]
 ROUTES = "/apis/gateway.networking.k8s.io/v1/namespaces/vision-train/httproutes"
+PORTAL = "https://egs.example.com"
 GATEWAY = Gateway(name="public", namespace="gateways", listener="https")
 SPEC = spec_of(
     versions=[
@@ -24,7 +25,7 @@ SPEC = spec_of(
     ],
     weights={"v1": 90, "v2": 10},
     route={"hostnames": ["chat.example.com"]},
-    scaling={"by": "keda", "url": "https://egs.example.com", "authentication": "egs"},
+    scaling={"by": "keda", "authentication": "egs"},
 )
 
 
@@ -34,7 +35,7 @@ def test_an_endpoint_is_applied_with_the_members_rights_and_its_weights_move(
     """Nothing of it is foreign to the definitions, and applying it again changes nothing."""
     install_crds(new_kube.api, GATEWAY_API)
     install_crds(new_kube.api, KEDA)
-    made = objects_of("vision/chat", SPEC, {"v1": 90, "v2": 10}, GATEWAY)
+    made = objects_of("vision/chat", SPEC, {"v1": 90, "v2": 10}, GATEWAY, PORTAL)
     scaled = SPEC.edited(scaling=Scaling(by="hpa"))
     counted = objects_of("vision/chat", scaled, {"v1": 100}, None)[-1]
     for each in (*made, counted):
@@ -50,7 +51,7 @@ def test_an_endpoint_is_applied_with_the_members_rights_and_its_weights_move(
     eventually(applied, "all objects, once the API server has seen the members' rights")
     states = {each.id: each.state for each in new_bench.placed().objects}
     assert not {ObjectState.CHANGED, ObjectState.MISSING, ObjectState.REFUSED} & {*states.values()}
-    moved = objects_of("vision/chat", SPEC, {"v1": 0, "v2": 100}, GATEWAY)
+    moved = objects_of("vision/chat", SPEC, {"v1": 0, "v2": 100}, GATEWAY, PORTAL)
     assert new_bench.run(terms(*moved)) == Done()
     (rule,) = new_kube.api.get(f"{ROUTES}/chat")["spec"]["rules"]
     assert [backend["weight"] for backend in rule["backendRefs"]] == [0, 100]

@@ -70,8 +70,21 @@ def test_every_binding_is_to_the_fixed_role_or_to_a_members_own():
             "name"
         ] in roles
     for body in bodies:
-        if body["kind"] == "Role":
+        if body["kind"] == "Role" and body["metadata"]["name"] != slice_objects.RENDERED:
             assert all(rule["resourceNames"] for rule in body["rules"])
+
+
+def test_only_the_account_of_workloads_writes_routes_and_scalers():
+    """J2: with a ScaledObject a member would send the key of a TriggerAuthentication elsewhere."""
+    bodies = slice_objects.objects(terms(), "default", "vision")
+    ours = {body["kind"]: body for body in bodies if body["metadata"]["name"] == slice_objects.RENDERED}
+    (subject,) = ours["RoleBinding"]["subjects"]
+    assert (subject["kind"], subject["name"]) == ("ServiceAccount", "egs-member-workloads")
+    granted = {plural for rule in ours["Role"]["rules"] for plural in rule["resources"]}
+    assert granted == {"httproutes", "scaledobjects"}
+    for rule in slice_objects.member_role()["rules"]:
+        if granted & {*rule["resources"]}:
+            assert {*rule["verbs"]} == {"get", "list", "watch"}
 
 
 def test_the_same_terms_give_the_same_objects_whatever_their_order():
