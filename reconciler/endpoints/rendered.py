@@ -110,9 +110,7 @@ def _surge(spec: EndpointSpec) -> Json:
     return {"maxSurge": spec.max_surge, "maxUnavailable": 0 if spec.max_surge else 1}
 
 
-def _scaler(
-    key: str, scaling: Scaling, version: Version, where: tuple[EndpointSpec, str]
-) -> Iterator[Json]:
+def _scaler(key: str, scaling: Scaling, version: Version, where: tuple[EndpointSpec, str]) -> Iterator[Json]:
     endpoint, (spec, portal) = key.partition("/")[2], where
     name, selected = version_name(endpoint, version.name), labels_of(endpoint, version.name)
     target = f"{name}-predictor" if spec.backend == "kserve" else name

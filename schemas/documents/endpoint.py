@@ -103,8 +103,8 @@ class Scaling(Model):
 
     by: Literal["keda", "hpa"] = Field(
         "keda",
-        description="keda: a ScaledObject that asks the cluster's `portal` how many; hpa: a HorizontalPodAutoscaler on the "
-        "server's own metric, which needs an adapter for metrics of pods.",
+        description="keda: a ScaledObject that asks the cluster's `portal` how many; hpa: a HorizontalPodAutoscaler on "
+        "the server's own metric, which needs an adapter for metrics of pods.",
     )
     requests_per_replica: int = Field(
         16, ge=1, le=100_000, description="Requests, running and waiting, for which there is one replica."

@@ -147,7 +147,9 @@ def _of_clusters(file: str, spec: EndpointSpec, clusters: tuple[str, ...], view:
         yield Finding(file, "GatewayMissing", message, ("spec", "route"))
     unasked = [name for name, cluster in found if cluster.portal is None]
     if spec.scaling is not None and spec.scaling.by == "keda" and unasked:
-        message = f"cluster {', '.join(unasked)} has no portal: there KEDA scales nothing, and `min` replicas run"
+        message = (
+            f"cluster {', '.join(unasked)} has no portal: there KEDA scales nothing, and `min` replicas run"
+        )
         yield Finding(file, "PortalMissing", message, ("spec", "scaling"))
     blind = [name for name, c in found if c.metrics is None or c.metrics.prometheus is None]
     if spec.rollout is not None and blind:

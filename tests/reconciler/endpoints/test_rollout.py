@@ -141,7 +141,9 @@ def test_a_version_that_stops_answering_loses_its_traffic_again() -> None:
 
 def test_a_bound_is_judged_while_a_version_is_not_ready() -> None:
     failing = Sight(frozenset({"v1"}), {"v2": Observation(1000, 0.5, 0.2)})
-    assert advanced(spec(100, rollout=SLOWLY), moved(1, Sight(READY, WELL)), failing, START).state == "Returned"
+    assert (
+        advanced(spec(100, rollout=SLOWLY), moved(1, Sight(READY, WELL)), failing, START).state == "Returned"
+    )
 
 
 def test_a_mended_version_is_tried_again_with_the_same_weights() -> None:

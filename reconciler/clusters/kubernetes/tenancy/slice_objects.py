@@ -98,8 +98,8 @@ _RIGHTS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("kueue.x-k8s.io", ("localqueues", "workloads"), _READ),
     ("multicluster.x-k8s.io", ("serviceexports", "serviceimports"), _READ),
 )
-"""What a member may do. Not included: routes and scalers of endpoints; Secrets, ServiceAccounts and their tokens; writing quotas, network
-policies or permissions; changing the namespace; binding pods to nodes; evictions.
+"""What a member may do. Not included: Secrets, ServiceAccounts and their tokens; writing quotas, routes, scalers,
+network policies or permissions; changing the namespace; binding pods to nodes; evictions.
 """
 
 _RENDERED = (("gateway.networking.k8s.io", "httproutes"), ("keda.sh", "scaledobjects"))
@@ -277,7 +277,9 @@ def _rule(resource: str, name: str, *verbs: str) -> Json:
 
 def _workload_rights(namespace: str) -> list[Json]:
     """What the ServiceAccount of workloads may do beyond what members may."""
-    rules = [{"apiGroups": [group], "resources": [plural], "verbs": list(_WRITE)} for group, plural in _RENDERED]
+    rules = [
+        {"apiGroups": [group], "resources": [plural], "verbs": list(_WRITE)} for group, plural in _RENDERED
+    ]
     account = {"kind": "ServiceAccount", "name": WORKLOAD_ACCOUNT, "namespace": namespace}
     role = {"apiGroup": RBAC, "kind": "Role", "name": RENDERED}
     return [_made(ROLE, RENDERED, rules=rules), _made(BINDING, RENDERED, roleRef=role, subjects=[account])]
