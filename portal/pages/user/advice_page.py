@@ -24,17 +24,28 @@ Text = Annotated[str, Query(max_length=20)]
 
 
 @router.get("/workspaces/{name}/advice")
-async def advice_page(
+async def advice_page(  # noqa: PLR0913 - each is a field of the form
     name: str,
     visit: Visiting,
     hours: Annotated[int, Query(ge=1, le=168)] = 24,
     patience: Text = "1h",
     cold_start: Text = "10m",
+    gpus_per_node: Annotated[int, Query(alias="gpusPerNode", ge=1, le=1024)] = 1,
+    gpu_shape: Annotated[str, Query(alias="gpuShape", max_length=500)] = "",
 ) -> Response:
     """The data of `GET advice/<name>` as a chart and a table, with a way to file for what is missing."""
     seen_slice(visit.view, visit.caller, name)
-    asked = Question(hours, patience, cold_start)
-    shared: dict[str, Any] = {"name": name, "asked": asked, "spans": SPANS, "lines": LINES}
+    shapes = tuple(word for shape in gpu_shape.split(",") if (word := shape.strip()))
+    asked = Question(hours, patience, cold_start, gpus_per_node, shapes)
+    shared: dict[str, Any] = {
+        "name": name,
+        "asked": asked,
+        "spans": SPANS,
+        "lines": LINES,
+        "offered": sorted(
+            {pool.gpu_shape for spec in visit.view.wanted.clusters.values() for pool in spec.pools}
+        ),
+    }
     try:
         found = await visit.parts.costly.answer(advice, visit.view, name, asked)
     except UserError as error:

@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from html import unescape
-from re import search
+from re import DOTALL, findall, search
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
+from portal.pages.user import advice_page
+from portal.views.advice_rows import advice
+from portal.views.view import View
+from reconciler.queries.demand.slice_advice import Question
 from tests.support.portal import Site
 
 
@@ -43,6 +48,35 @@ def test_the_chart_and_the_table_say_what_the_api_says(site: Site) -> None:
     ]
     assert data["sentence"] in unescape(answer.text)
     assert answer.text.count('<th scope="row"') == len(data["hours"]) + len(data["proposals"])
+
+
+def test_gpus_and_shape_are_asked_for_and_stay_in_the_request(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """J3: the page asks as the API does, and the link to the form keeps the answer."""
+    asked = {"gpusPerNode": 8, "gpuShape": "H100-80GB, A100-80GB"}
+    proposal = {"nodes": 2, "gpusPerNode": 8, "gpuShape": ["H100-80GB", "A100-80GB"], "duration": "3h"}
+    proposal |= {"notBefore": "2026-11-22T08:00:00Z", "fileBy": "2026-11-22T07:00:00Z"}
+
+    def advised(view: View, name: str, question: Question) -> dict[str, Any]:
+        assert (question.gpus_per_node, question.shapes) == (8, ("H100-80GB", "A100-80GB"))
+        return {**advice(view, name, question), "proposals": [proposal]}
+
+    monkeypatch.setattr(advice_page, "advice", advised)
+    page = browser(site).get("/workspaces/vision/advice", params=asked).text
+    assert 'name="gpusPerNode" type="number" value="8"' in page
+    assert 'name="gpuShape" type="text" value="H100-80GB, A100-80GB"' in page
+    assert '<option value="H100-80GB"></option>' in page
+    (link,) = findall(r'href="(/requests/new\?workspace=[^"]*)"', page)
+    form = browser(site, "bo-owner").get(unescape(link)).text
+    assert search(r'<select[^>]*name="shape".*?<option[^>]*selected[^>]*>H100-80GB, A100-80GB<', form, DOTALL)
+    assert search(r'<input[^>]*name="gpus"[^>]*value="8"', form)
+
+
+def test_a_shape_that_no_pool_has_is_refused_with_a_sentence(site: Site) -> None:
+    answer = browser(site).get("/workspaces/vision/advice", params={"gpuShape": "Z9"})
+    assert answer.status_code == 422
+    assert "so there is nothing to advise" in unescape(answer.text)
 
 
 def test_a_workspace_leads_there(site: Site) -> None:
