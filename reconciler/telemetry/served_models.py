@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from math import isfinite
 from pathlib import Path
 from threading import Lock
 from typing import Any, Protocol
 
+from reconciler.clock import monotonic_s
 from reconciler.model.observation import Asked, Load, Observation, Observed
 from reconciler.telemetry.prometheus_queries import quoted
 from reconciler.telemetry.prometheus_telemetry import PrometheusTelemetry
@@ -25,12 +26,18 @@ from schemas.errors import Fault, UserError
 log = logging.getLogger(__name__)
 
 QUANTILE = 0.95
+LOOK_S = 10.0
+"""A cycle waits no longer for observations, beyond the last question's own limit."""
+NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 class Vectors(Protocol):
     """Answers one question with the rows of a vector. Raises `Fault` or `UserError`."""
 
     def vector(self, query: str, now: datetime, /) -> list[dict[str, Any]]: ...
+
+
+Open = Callable[[str, Prometheus], Vectors]
 
 
 def observation(
@@ -111,20 +118,34 @@ class ModelLoads:
 class ModelWatch:
     """`Watch` of one controller. `files`: credentials of Prometheus; None: there are none."""
 
-    def __init__(self, files: Path | None = None) -> None:
-        self._opened = _Opened(files)
+    def __init__(
+        self,
+        files: Path | None = None,
+        open_: Open | None = None,
+        steady_s: Callable[[], float] = monotonic_s,
+    ) -> None:
+        """`open_` gives the source of a cluster's metrics; None: its Prometheus."""
+        self._open: Open = open_ or _Opened(files).source
+        self._steady_s = steady_s
+        self._looked: dict[str, datetime] = {}
         self._known: dict[str, tuple[Asked, datetime, dict[str, Observation]]] = {}
         self._told: dict[str, str] = {}
 
     def __call__(self, asked: Sequence[Asked], now: datetime) -> Observed:
-        """An answer serves for a few seconds; of a cluster that fails nothing more is asked in this look."""
+        """An answer serves for a few seconds; of a cluster that fails nothing more is asked in this look.
+
+        No look begins a question after `LOOK_S`: the cycle waits for it. What was asked longest ago comes first.
+        """
+        end_s = self._steady_s() + LOOK_S
         found: dict[str, dict[str, Observation]] = {}
         failed: set[str] = set()
         self._known = {each.endpoint: self._known[each.endpoint] for each in self._still(asked, now)}
-        for each in asked:
+        self._looked = {each.endpoint: self._looked.get(each.endpoint, NEVER) for each in asked}
+        for each in sorted(asked, key=lambda each: (self._looked[each.endpoint], each.endpoint)):
             if each.endpoint in self._known:
                 found[each.endpoint] = self._known[each.endpoint][2]
-            elif each.cluster not in failed:
+            elif each.cluster not in failed and self._steady_s() < end_s:
+                self._looked[each.endpoint] = now
                 try:
                     found[each.endpoint] = self._observed(each, now)
                 except (Fault, UserError) as error:
@@ -141,7 +162,7 @@ class ModelWatch:
         return kept
 
     def _observed(self, each: Asked, now: datetime) -> dict[str, Observation]:
-        source, matchers = self._opened.source(each.cluster, each.source), each.source.matchers
+        source, matchers = self._open(each.cluster, each.source), each.source.matchers
         found = {name: observation(source, matchers, each, pods, now) for name, pods in each.pods}
         self._known[each.endpoint] = (each, now, found)
         self._told.pop(each.cluster, None)

@@ -5,18 +5,27 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from schemas.documents.base import Document, Model
 from schemas.reading.units import Lasting, Line, LongName, Name
 
-LONGEST_ENDPOINT, LONGEST_VERSION = 40, 20
-"""Characters of an endpoint's and of a version's name: a Service has both, and at most 63."""
+LONGEST_VERSION, LONGEST_DEPLOYMENT = 20, 46
+"""Characters of a version's name, and of a Deployment's: Kubernetes cuts longer ones in the names of its pods."""
+LONGEST_WAIT = timedelta(days=1)
+
+
+def _at_most_a_day(value: timedelta) -> timedelta:
+    if value > LONGEST_WAIT:
+        raise ValueError("it is at most 1d")
+    return value
+
 
 VersionName = Annotated[
     str,
     Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,18}[a-z0-9])?$", max_length=LONGEST_VERSION, examples=["v1"]),
 ]
+Wait = Annotated[Lasting, AfterValidator(_at_most_a_day)]
 Weight = Annotated[int, Field(ge=0, le=100)]
 Hostname = Annotated[
     str,
@@ -93,8 +102,9 @@ class Route(Model):
     )
     path: str = Field(
         "/",
-        pattern=r"^/[A-Za-z0-9._~/-]{0,200}$",
-        description="Only paths that begin so, which reach the server as they are.",
+        pattern=r"^(/|(/[.]*[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+/?)$",
+        max_length=201,
+        description="Only paths that begin so, which reach the server as they are; without empty parts, `.` and `..`.",
     )
 
 
@@ -107,7 +117,10 @@ class Scaling(Model):
         "the server's own metric, which needs an adapter for metrics of pods.",
     )
     requests_per_replica: int = Field(
-        16, ge=1, le=100_000, description="Requests, running and waiting, for which there is one replica."
+        16,
+        ge=1,
+        le=100_000,
+        description="Requests for which there is one replica: those that run, and with keda those that wait too.",
     )
     authentication: LongName | None = Field(
         None,
@@ -136,8 +149,8 @@ class Rollout(Model):
     """How new weights come about: in steps, each of which is observed."""
 
     step: int = Field(25, ge=1, le=100, description="Percent of the traffic that moves at once.")
-    interval: Lasting = Field(
-        timedelta(minutes=5), description="Time for which each step is observed before the next."
+    interval: Wait = Field(
+        timedelta(minutes=5), description="Time for which each step is observed before the next, at most 1d."
     )
     bounds: Bounds = Field(description="When the weights go back to what they were.")
 
@@ -171,10 +184,10 @@ class EndpointSpec(Model):
         description="Replicas of a version beyond its number while it is edited. 0: an old one stops before the new "
         "one starts.",
     )
-    drain: Lasting = Field(
+    drain: Wait = Field(
         timedelta(minutes=1),
-        description="Longest time that a running answer is waited for. Traffic stops this long before the notice at "
-        "the strict end.",
+        description="Longest time that a running answer is waited for, at most 1d. Traffic stops this long before the "
+        "notice at the strict end.",
     )
     route: Route | None = Field(
         None, description="How requests from outside reach it, by the cluster's `gateway`; absent: none do."

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from schemas.documents.base import Document
-from schemas.documents.endpoint import LONGEST_ENDPOINT, Endpoint, EndpointSpec
+from schemas.documents.endpoint import LONGEST_DEPLOYMENT, Endpoint, EndpointSpec
 from schemas.documents.gpr import RequestSpec, resolve
 from schemas.reading.strict_yaml import Path
 from schemas.rules.findings import Finding
@@ -16,10 +17,15 @@ _WHOLE = 100
 
 def inside_endpoint(file: str, endpoint: Endpoint) -> Iterator[Finding]:
     """Problems of its versions and weights alone."""
-    spec = endpoint.spec
-    if len(endpoint.metadata.name) > LONGEST_ENDPOINT:
+    spec, name = endpoint.spec, endpoint.metadata.name
+    if not name[:1].isalpha():
+        message = "an endpoint's name begins with a letter: its Services have it"
+        yield Finding(file, "EndpointNameDigit", message, ("metadata", "name"))
+    most = LONGEST_DEPLOYMENT - (len("-predictor") if spec.backend == "kserve" else 0)
+    longest = max((f"{name}-{version.name}" for version in spec.versions), key=len)
+    if len(longest) > most:
         message = (
-            f"an endpoint's name has at most {LONGEST_ENDPOINT} characters: its objects add the version to it"
+            f"{longest} has {len(longest)} characters; endpoint and version have at most {most} together"
         )
         yield Finding(file, "EndpointNameTooLong", message, ("metadata", "name"))
     yield from _of_versions(file, spec)
@@ -121,18 +127,17 @@ def _of_gpus(file: str, spec: EndpointSpec, request: RequestSpec) -> Iterator[Fi
 
 
 def packs(sizes: list[int], nodes: int, gpus: int) -> bool:
-    """True if replicas of these sizes fit onto the nodes, the largest placed first. O(replicas × nodes)."""
-    if sum(sizes) > nodes * gpus:
-        return False
-    free: list[int] = []
+    """True if replicas of these sizes fit onto the nodes, the largest first and each where it fits best.
+
+    O(replicas × GPUs of a node): nodes with as many free GPUs are alike.
+    """
+    free = Counter({gpus: nodes})
     for size in sorted(sizes, reverse=True):
-        place = next((i for i, left in enumerate(free) if left >= size), None)
-        if place is not None:
-            free[place] -= size
-        elif len(free) < nodes and size <= gpus:
-            free.append(gpus - size)
-        else:
+        left = min((left for left, count in free.items() if count and left >= size), default=None)
+        if left is None:
             return False
+        free[left] -= 1
+        free[left - size] += 1
     return True
 
 

@@ -109,9 +109,10 @@ _ACROSS = (
     ),
     Rule(
         "EndpointNameTooLong",
-        "The names of an endpoint's objects are its own and the version's, and a Service's has at most 63 characters.",
+        "An endpoint's and a version's name make a Deployment's, of at most 46 characters; KServe takes 10 of these.",
         "choose a shorter name",
     ),
+    Rule("EndpointNameDigit", "An endpoint's name begins with a letter, like a Service's.", "rename it"),
     Rule("DuplicateVersion", "Versions of an endpoint differ in name.", "rename one of the two"),
     Rule(
         "UnknownVersion", "Weights are of versions of the endpoint.", "correct the name, or add the version"

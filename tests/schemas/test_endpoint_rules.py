@@ -86,6 +86,9 @@ TWO_TO_NINE = {"replicas": {"min": 2, "max": 9}}
         ),
         pytest.param({"rollout": {"bounds": {}}}, "BadValue", id="bounds bind something"),
         pytest.param({"versions": [version(replicas={"min": 0})]}, "BadValue", id="no scale to zero"),
+        pytest.param({"drain": "25h"}, "BadValue", id="nobody waits longer than a day for an answer"),
+        pytest.param({"route": {"path": "/a//b"}}, "BadValue", id="no empty part of a path"),
+        pytest.param({"route": {"path": "/a/../b"}}, "BadValue", id="no way back in a path"),
         pytest.param({"backend": "tgi"}, "BadValue", id="only backends that are rendered"),
     ],
 )
@@ -118,8 +121,13 @@ def test_a_hostname_is_of_one_slice(theirs: str, ours: str, is_taken: bool) -> N
 
 
 def test_its_name_leaves_room_for_the_versions() -> None:
-    assert found("c" * 40) == []
-    assert found("c" * 41) == ["EndpointNameTooLong"]
+    assert found("c" * 43) == []
+    assert found("c" * 44) == ["EndpointNameTooLong"], (
+        "chat-v1 is a Deployment's name, of which pods have theirs"
+    )
+    assert found("c" * 33, backend="kserve") == []
+    assert found("c" * 34, backend="kserve") == ["EndpointNameTooLong"], "it adds -predictor"
+    assert found("4chat") == ["EndpointNameDigit"]
 
 
 @pytest.mark.parametrize(
@@ -130,6 +138,8 @@ def test_its_name_leaves_room_for_the_versions() -> None:
         ([5, 5], 1, False),
         ([3, 3, 3], 1, False),
         ([3, 3, 2, 8], 2, True),
+        ([4] * 20_000, 10_000, True),
+        ([4] * 20_001, 10_000, False),
     ],
 )
 def test_replicas_are_packed_onto_nodes_of_8_gpus(sizes: list[int], nodes: int, fit: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,14 @@ def test_requests_at_hand() -> None:
     assert load(source, SOURCE.matchers, "team", "chat-v1", START) == 12
     assert source.asked == [f'sum({{__name__=~"vllm:num_requests_(running|waiting)", {PODS}}})']
     assert load(Answers(), {}, "team", "chat-v1", START) is None
+
+
+def test_a_slow_source_does_not_hold_a_cycle_and_every_endpoint_gets_its_turn() -> None:
+    seconds = count(step=4.0)
+    watch = ModelWatch(None, lambda *_: Answers(http_requests=1), lambda: next(seconds))
+    asked = [replace(ASKED, endpoint=f"a/{name}") for name in "xyz"]
+    assert sorted(watch(asked, START)) == ["a/x", "a/y"], "each look at the clock is 4 s later"
+    assert sorted(watch(asked, START + timedelta(minutes=1))) == ["a/x", "a/z"]
 
 
 def test_a_source_that_does_not_answer_is_unknown_and_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:

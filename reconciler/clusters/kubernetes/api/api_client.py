@@ -167,9 +167,9 @@ class Api:
         """JSON Merge Patch, or with `kind` "strategic-merge-patch" Kubernetes' own."""
         return self._json("PATCH", path, {"fieldManager": MANAGER}, body, f"application/{kind}+json")
 
-    def apply(self, path: str, body: Json) -> Json:
-        """Server-side apply with force: we own the fields that we set."""
-        params = {"fieldManager": MANAGER, "force": "true"}
+    def apply(self, path: str, body: Json, manager: str = MANAGER) -> Json:
+        """Server-side apply with force: `manager` owns the fields that we set."""
+        params = {"fieldManager": manager, "force": "true"}
         return self._json("PATCH", path, params, json.dumps(body).encode(), "application/apply-patch+yaml")
 
     def delete(

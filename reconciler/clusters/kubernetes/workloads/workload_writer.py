@@ -35,6 +35,7 @@ from reconciler.clusters.kubernetes.workloads.workload_records import (
 )
 from reconciler.model.cluster_port import Answer, Busy, Done, Refused, Stamp
 from reconciler.model.workload_port import (
+    ENDPOINT_LABEL,
     TO_APPLY,
     ObjectView,
     PlacedWorkload,
@@ -48,6 +49,8 @@ LOOK = timedelta(seconds=10)
 """How old a listing of objects may be: no watch could be held as each slice's account."""
 KEPT = "PersistentVolumeClaim"
 """Objects with data are never deleted."""
+HANDED_OVER = f"{MANAGER}-handed-over"
+"""Field manager that keeps a number of replicas until a scaler writes its own."""
 _TEXT = 500
 
 
@@ -132,7 +135,7 @@ class Workloads:
     # --- what shall be ---
 
     def run(self, terms: WorkloadTerms, stamp: Stamp, now: datetime) -> Answer:
-        """Removes what is no longer wanted, then applies each object that differs."""
+        """Applies each object that differs, then removes what is no longer wanted: no route leads to what is gone."""
         self.informer.wait_synced()
         if (late := self._fenced(terms.slice, stamp)) is not None:
             return late
@@ -153,9 +156,6 @@ class Workloads:
         new = {each.id: old.get(each.id) or _begun(each) for each in terms.objects}
         record = before or WorkloadRecord(terms.key, terms.namespace, terms.run, "")
         record = self._kept(replace(record, objects=(*{**old, **new}.values(),)), before)
-        troubles = [
-            self._dropped(terms.key, terms.namespace, each) for name, each in old.items() if name not in new
-        ]
         views = (
             {} if before is None else {each.id: self._view(before, each, now).state for each in old.values()}
         )
@@ -164,6 +164,9 @@ class Workloads:
             fine = same and views.get(each.id, ObjectState.MISSING) not in TO_APPLY
             if not fine and each.id not in terms.ended:
                 new[each.id] = self._applied(terms, each, new[each.id], stamp, now)
+        troubles = [
+            self._dropped(terms.key, terms.namespace, each) for name, each in old.items() if name not in new
+        ]
         # An object that could not be removed stays on record.
         left = [old[trouble[0]] for trouble in troubles if trouble is not None]
         wanted = replace(record, digest=terms.digest, objects=(*new.values(), *left))
@@ -192,6 +195,13 @@ class Workloads:
             if found is not None and not self._is_of(found, terms.key):
                 text = f"{each.id} in namespace {terms.namespace} is not of workload {terms.key}; rename one of the two"
                 return replace(blank, reason="ObjectTaken", message=text)
+            if found is not None and _hands_over(found, body):
+                number = {
+                    "apiVersion": api,
+                    "kind": each.kind,
+                    "spec": {"replicas": found["spec"]["replicas"]},
+                }
+                caller.apply(path, number | {"metadata": {"name": each.name}}, manager=HANDED_OVER)
             return replace(blank, fields=_fields(caller.apply(path, body)))
         except Rejected as no:
             return _refusal(blank, terms, no)
@@ -273,6 +283,15 @@ def _fields(item: Json) -> str:
         if entry.get("manager") == MANAGER and entry.get("operation") == "Apply"
     ]
     return hashlib.sha256(json.dumps(own, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _hands_over(found: Json, body: Json) -> bool:
+    """True if the number of replicas is ours and becomes a scaler's: left out, it would fall to 1 for a moment."""
+    if ENDPOINT_LABEL not in body["metadata"]["labels"] or "replicas" in (body.get("spec") or {}):
+        return False
+    entries = found["metadata"].get("managedFields") or ()
+    own = (e.get("fieldsV1") or {} for e in entries if e.get("manager") == MANAGER)
+    return any("f:replicas" in (fields.get("f:spec") or {}) for fields in own)
 
 
 def _other(item: Json) -> str:

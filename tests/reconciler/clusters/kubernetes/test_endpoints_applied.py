@@ -20,7 +20,7 @@ PORTAL = "https://egs.example.com"
 GATEWAY = Gateway(name="public", namespace="gateways", listener="https")
 SPEC = spec_of(
     versions=[
-        version("v1", cache="weights", secret="hub", gpusPerReplica=2),
+        version("v1", cache="weights", secret="hub", gpusPerReplica=2, replicas={"min": 2, "max": 2}),
         version("v2", replicas={"min": 1, "max": 3}),
     ],
     weights={"v1": 90, "v2": 10},
@@ -51,10 +51,15 @@ def test_an_endpoint_is_applied_with_the_members_rights_and_its_weights_move(
     eventually(applied, "all objects, once the API server has seen the members' rights")
     states = {each.id: each.state for each in new_bench.placed().objects}
     assert not {ObjectState.CHANGED, ObjectState.MISSING, ObjectState.REFUSED} & {*states.values()}
-    moved = objects_of("vision/chat", SPEC, {"v1": 0, "v2": 100}, GATEWAY, PORTAL)
+    first, second = SPEC.versions
+    scales = first.edited(replicas=first.replicas.edited(max=3))
+    spec = SPEC.edited(versions=(scales, second))
+    moved = objects_of("vision/chat", spec, {"v1": 0, "v2": 100}, GATEWAY, PORTAL)
     assert new_bench.run(terms(*moved)) == Done()
     (rule,) = new_kube.api.get(f"{ROUTES}/chat")["spec"]["rules"]
     assert [backend["weight"] for backend in rule["backendRefs"]] == [0, 100]
+    served = new_kube.api.get("/apis/apps/v1/namespaces/vision-train/deployments/chat-v1")
+    assert served["spec"]["replicas"] == 2, "until the scaler says otherwise"
 
 
 def test_states_of_what_only_endpoints_have() -> None:
