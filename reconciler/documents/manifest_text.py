@@ -7,16 +7,22 @@ more than a file may.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
 import yaml
-from yaml.events import CollectionEndEvent, CollectionStartEvent
+from yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent, ScalarEvent
 
 from reconciler.documents.yaml_edit import new_document
 from schemas.documents.workload import Manifest
 from schemas.errors import UserError
 from schemas.reading.strict_yaml import FORBIDDEN, MAX_BYTES, MAX_DEPTH, MAX_NODES
+
+_TOO_LARGE = (
+    f"the objects have more than {MAX_NODES} values, or nest more than {MAX_DEPTH} deep, as a value that contains "
+    "itself does; write it out without the alias"
+)
 
 
 class NotManifests(UserError):  # noqa: N818 - a refusal is an answer
@@ -38,7 +44,7 @@ def manifests_of(text: str) -> list[Manifest]:
     if len(text) > MAX_BYTES:
         raise NotManifests(f"the objects have {len(text)} characters, at most {MAX_BYTES} are allowed")
     try:
-        _check_depth(text)
+        _check_extent(text)
         found = [each for each in yaml.load_all(text, yaml.CSafeLoader) if each is not None]
     except (yaml.YAMLError, ValueError) as error:
         raise NotManifests(f"the file is not YAML: {str(error).splitlines()[0]}") from error
@@ -53,21 +59,46 @@ def checked(found: Sequence[Any]) -> list[Manifest]:
         )
     for number, (value, depth) in enumerate(_values(found)):
         if number > MAX_NODES or depth > MAX_DEPTH:
-            raise NotManifests(
-                f"the objects have more than {MAX_NODES} values, or nest more than {MAX_DEPTH} deep, as a value that "
-                "contains itself does; write it out without the alias"
-            )
+            raise NotManifests(_TOO_LARGE)
         _check_value(value)
     return list(found)
 
 
-def _check_depth(text: str) -> None:
-    """Before anything is built of it: builders call themselves for each level."""
-    depth = 0
+@dataclass(slots=True, eq=False)
+class _Extent:
+    """What a value has with its aliases written out: nodes, keys among them, and levels of collections."""
+
+    nodes: int = 1
+    levels: int = 0
+
+    def add(self, inner: _Extent) -> None:
+        self.nodes += inner.nodes
+        self.levels = max(self.levels, inner.levels + 1)
+
+
+def _check_extent(text: str) -> None:
+    """Before anything is built of it: builders call themselves for each level, and copy all that `<<` merges."""
+    known: dict[str | None, _Extent] = {}  # by anchor
+    opened = [_Extent()]  # the text itself, then the collections around the event
     for event in yaml.parse(text, yaml.CSafeLoader):
-        depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
-        if depth > MAX_DEPTH:
-            raise NotManifests(f"the objects nest more than {MAX_DEPTH} deep")
+        if isinstance(event, CollectionStartEvent):
+            opened.append(_Extent(levels=1))
+            known[event.anchor] = opened[-1]
+            if len(opened) - 1 > MAX_DEPTH:
+                raise NotManifests(f"the objects nest more than {MAX_DEPTH} deep")
+        elif isinstance(event, CollectionEndEvent):
+            inner = opened.pop()
+            opened[-1].add(inner)
+        elif isinstance(event, AliasEvent):
+            inner = known.get(event.anchor, _Extent())
+            if inner in opened or len(opened) - 1 + inner.levels > MAX_DEPTH:
+                raise NotManifests(_TOO_LARGE)
+            opened[-1].add(inner)
+        elif isinstance(event, ScalarEvent):
+            known[event.anchor] = _Extent()
+            opened[-1].add(known[event.anchor])
+        if opened[-1].nodes > 2 * MAX_NODES:  # each value of a mapping has a key
+            raise NotManifests(_TOO_LARGE)
 
 
 def _values(found: Sequence[Any]) -> Iterator[tuple[Any, int]]:

@@ -12,6 +12,15 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     for before, name in zip("abcdef", "bcdefg", strict=True)
 )
 
+MERGES = "x0: &x0 {a: 1}\n" + "".join(
+    f"x{n}: &x{n} {{<<: [{', '.join([f'*x{n - 1}'] * 10)}]}}\n" for n in range(1, 9)
+)
+BACKWARDS = (
+    "a: [[["
+    + ", ".join(["&x0 {a: 1}", *(f"&x{n} {{<<: *x{n - 1}}}" for n in range(1, 2000))])
+    + "]]]\nb: {<<: *x1999}\n"
+)
+
 
 def test_documents_become_objects_and_aliases_their_content() -> None:
     found = manifests_of("a: &x {b: 1}\n---\n---\nc: *x\n".replace("*x", "{b: 1}"))
@@ -22,6 +31,9 @@ def test_documents_become_objects_and_aliases_their_content() -> None:
         "gpr": "mine",
         "manifests": [{"a": [1], "b": [1]}],
     }
+    assert manifests_of("a: &x {b: 1}\nc: {<<: *x, d: &y 2}\ne: *y\n") == [
+        {"a": {"b": 1}, "c": {"b": 1, "d": 2}, "e": 2}
+    ]
 
 
 @pytest.mark.parametrize(
@@ -36,6 +48,8 @@ def test_documents_become_objects_and_aliases_their_content() -> None:
         pytest.param("a: " + "[" * 5000, "nest more than 32 deep", id="deep"),
         pytest.param("a: &a [*a]", "nest more than 32 deep", id="in itself"),
         pytest.param(BOMB, "more than 20000 values", id="a bomb"),
+        pytest.param(MERGES, "more than 20000 values", id="a bomb of merges"),
+        pytest.param(BACKWARDS, "32 deep", id="a chain of merges"),
         pytest.param("a: " + "x" * 70_000, "at most 65536", id="long"),
     ],
 )
