@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.cli.answers.job_logs import is_of
 from reconciler.clusters.kubernetes.api.api_client import Api, Json, Rejected
-from reconciler.clusters.kubernetes.workloads.pod_logs import PodLogs
+from reconciler.clusters.kubernetes.workloads.pod_logs import MOST_BYTES, PodLogs
 from reconciler.clusters.kubernetes.workloads.pod_objects import read_pod
 
 JOB = {"objects": [{"kind": "ConfigMap", "name": "other"}, {"kind": "Job", "name": "train"}]}
@@ -28,6 +28,7 @@ class Server:
 
     def __init__(self, *pods: Json) -> None:
         self.pods, self.logs = list(pods), dict[str, list[str]]()
+        self.broken = set[str]()
 
     def items(self, path: str) -> Iterator[Json]:
         assert path == "/api/v1/namespaces/vision/pods"
@@ -35,10 +36,13 @@ class Server:
 
     def text(self, path: str, **params: Any) -> str:
         name = path.split("/")[-2]
+        if name in self.broken:
+            raise Rejected("no answer from its node", 502, "")
         if name not in self.logs:
             raise Rejected("gone", 404, "NotFound")
         since = str(params.get("sinceTime", ""))[:19]
-        return "".join(f"{line}\n" for line in self.logs[name] if line[:19] >= since)
+        text = "".join(f"{line}\n" for line in self.logs[name] if line[:19] >= since)
+        return text.encode()[: params["limitBytes"]].decode("utf-8", "replace")
 
 
 @pytest.fixture
@@ -77,3 +81,51 @@ def test_a_refusal_is_told(server: Server) -> None:
     server.text = refused  # type: ignore[method-assign]
     with pytest.raises(Rejected, match="forbidden"):
         PodLogs(cast(Api, server), "east", "vision", partial(is_of, JOB)).news()
+
+
+def test_a_container_that_cannot_be_read_keeps_no_line_back(server: Server) -> None:
+    logs = PodLogs(cast(Api, server), "east", "vision", partial(is_of, JOB))
+    server.logs = {"a-0": ["2026-11-21T08:00:00.1Z one"], "d-0": ["2026-11-21T08:00:00.2Z first"]}
+    server.broken = {"a-0", "d-0"}
+    with pytest.raises(Rejected, match="no answer"):
+        logs.news()
+    server.broken = {"d-0"}
+    refused = ("d-0", "(its log cannot be read: no answer from its node)")
+    assert [(line.pod, line.text) for line in logs.news()] == [refused, ("a-0", "one")]
+    assert logs.news() == []
+    server.broken = set()
+    assert [line.text for line in logs.news()] == ["first"]
+
+
+def test_a_flood_is_passed_and_said(server: Server) -> None:
+    """More than one read in one second, then a line that alone is more, then what is short again."""
+    logs = PodLogs(cast(Api, server), "east", "vision", partial(is_of, JOB))
+    many = [f"2026-11-21T08:00:00.{n:09}Z {n} {'x' * 1000}" for n in range(MOST_BYTES // 1000)]
+    server.logs = {
+        "a-0": [*many, "2026-11-21T08:00:01Z " + "y" * MOST_BYTES, "2026-11-21T08:00:02.5+00:00 10%\r20%"]
+    }
+    looks = [[line.text.split(" ")[0] for line in logs.news()] for _ in range(5)]
+    shown = looks[0]
+    assert shown == [str(n) for n in range(len(shown))]
+    assert 0 < len(shown) < len(many)
+    assert looks[1:] == [["(lines"], ["(lines"], ["10%\r20%"], []]
+    server.logs["d-0"] = server.logs["a-0"][-2:]
+    assert [[line.text.split(" ")[0] for line in logs.news()] for _ in range(3)] == [
+        [],
+        ["(lines"],
+        ["10%\r20%"],
+    ]
+
+
+def test_times_sort_whatever_their_digits_and_zone(server: Server) -> None:
+    logs = PodLogs(cast(Api, server), "east", "vision", partial(is_of, JOB))
+    server.pods[0]["status"]["initContainerStatuses"] = [{"name": "fetch", "state": {"terminated": {}}}]
+    server.pods = server.pods[:1]
+    server.logs = {"a-0": ["2026-11-21T08:00:00.1Z one", "2026-11-21T09:00:00.15+01:00 two"]}
+    assert [(line.container, line.text) for line in logs.news()] == [
+        ("fetch", "one"),
+        ("main", "one"),
+        ("fetch", "two"),
+        ("main", "two"),
+    ]
+    assert logs.news() == []
