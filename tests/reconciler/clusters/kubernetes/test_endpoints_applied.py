@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
+from reconciler.clusters.kubernetes.api.api_client import Api
 from reconciler.clusters.kubernetes.workloads.endpoint_states import ready_of
 from reconciler.clusters.kubernetes.workloads.object_states import state_of
 from reconciler.endpoints.rendered import objects_of
@@ -29,8 +34,26 @@ SPEC = spec_of(
 )
 
 
+def recorded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Writes of objects from now on, in order."""
+    done: list[str] = []
+
+    def noting(verb: str) -> None:
+        write = getattr(Api, verb)
+
+        def noted(api: Api, path: str, *rest: Any, **more: Any) -> Any:
+            done.append(f"{verb} {'/'.join(path.split('/')[-2:])}")
+            return write(api, path, *rest, **more)
+
+        monkeypatch.setattr(Api, verb, noted)
+
+    noting("apply")
+    noting("delete")
+    return done
+
+
 def test_an_endpoint_is_applied_with_the_members_rights_and_its_weights_move(
-    new_bench: Bench, new_kube: Plane
+    new_bench: Bench, new_kube: Plane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing of it is foreign to the definitions, and applying it again changes nothing."""
     install_crds(new_kube.api, GATEWAY_API)
@@ -60,6 +83,12 @@ def test_an_endpoint_is_applied_with_the_members_rights_and_its_weights_move(
     assert [backend["weight"] for backend in rule["backendRefs"]] == [0, 100]
     served = new_kube.api.get("/apis/apps/v1/namespaces/vision-train/deployments/chat-v1")
     assert served["spec"]["replicas"] == 2, "until the scaler says otherwise"
+    alone = SPEC.edited(versions=(second,))
+    done = recorded(monkeypatch)
+    assert new_bench.run(terms(*objects_of("vision/chat", alone, {"v2": 100}, GATEWAY, PORTAL))) == Done()
+    assert done.index("apply httproutes/chat") < done.index("delete deployments/chat-v1"), (
+        "no route leads nowhere"
+    )
 
 
 def test_states_of_what_only_endpoints_have() -> None:
