@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,6 +14,7 @@ import pytest
 from demo.api import Served, served
 from demo.system import System
 from reconciler.clock import ManualClock, SystemClock
+from reconciler.clusters.kubernetes.api.api_client import Rejected
 from reconciler.clusters.kubernetes.names import SLICE
 from reconciler.settings import Settings
 from tests.support.kube import Plane, gpu_node
@@ -67,13 +68,14 @@ def running_kubelets(plane: Plane) -> Iterator[None]:
 
     def live() -> None:
         while not ended.wait(PAUSE_S):
-            kubelets.step(SystemClock().now())
-            for pod in plane.items("/api/v1/pods"):
-                meta = pod["metadata"]
-                if meta.get("deletionTimestamp") and meta.get("finalizers"):
-                    # The Job's controller lets go of a pod that has ended.
-                    path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/status"
-                    plane.api.merge(path, {"status": {"phase": "Failed"}}, "strategic-merge-patch")
+            with suppress(Rejected):  # what is gone in between is looked at again
+                kubelets.step(SystemClock().now())
+                for pod in plane.items("/api/v1/pods"):
+                    meta = pod["metadata"]
+                    if meta.get("deletionTimestamp") and meta.get("finalizers"):
+                        # The Job's controller lets go of a pod that has ended.
+                        path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/status"
+                        plane.api.merge(path, {"status": {"phase": "Failed"}}, "strategic-merge-patch")
 
     lives = threading.Thread(target=live, daemon=True)
     lives.start()
