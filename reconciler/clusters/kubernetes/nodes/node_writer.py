@@ -25,7 +25,7 @@ Decide = Callable[[Node, Marks], Marks | Refused]
 
 
 class NodeWriter:
-    """The only writer of nodes in this process. Thread-safe."""
+    """The only writer of nodes in this process, but for the stamp of those that leave (`pool_scale`). Thread-safe."""
 
     def __init__(self, api: Api, known: Informer[Node], project: str) -> None:
         self._api, self._known, self._project = api, known, project

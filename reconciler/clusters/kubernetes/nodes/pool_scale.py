@@ -3,8 +3,9 @@
 Any target with one works: a MachineDeployment of Cluster API, a provider's node group. We set the number and
 never create a node. Before a pool shrinks its leaving nodes are cordoned. With Cluster API their Machines are also
 marked for deletion, and unmarked if such a node is kept after all. With Karpenter their NodeClaims are deleted just
-before: what Karpenter makes in their place until it hears the new number has no node yet, and goes first. Other
-scalers must be configured to delete cordoned nodes first.
+before: what Karpenter makes in their place until it hears the new number has no node yet, and goes first. All of these
+nodes are looked at, and get our stamp on the version looked at, before the first NodeClaim goes: one with a lease keeps
+all. Other scalers must be configured to delete cordoned nodes first.
 
 Each write is conditional on the version read, and puts our stamp on the target, so that an outdated
 controller scales nothing.
@@ -15,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from reconciler.clusters.kubernetes.api.api_client import Api, Json, Rejected
-from reconciler.clusters.kubernetes.names import LEASE, OBJECT_STAMP
-from reconciler.clusters.kubernetes.nodes.node_marks import late, stamp_of, write_stamp
+from reconciler.clusters.kubernetes.names import LEASE, OBJECT_STAMP, STAMP
+from reconciler.clusters.kubernetes.nodes.node_marks import late, read_stamp, stamp_of, write_stamp
 from reconciler.clusters.kubernetes.nodes.node_writer import NODES
 from reconciler.model.cluster_port import Answer, Done, Refused, Stamp
 from schemas.documents.cluster import ClusterSpec
@@ -112,31 +113,47 @@ class Scaling:
         now = self._api.get(f"{path}/scale")
         if now["metadata"]["resourceVersion"] != version:
             return None
-        for name in leaving if _replicas(now) > count else ():
-            if (refusal := self._named(name, target, stamp)) is not None:
+        if _replicas(now) > count:
+            refusal = self._named(leaving, _replicas(now) - count, target, stamp)
+            if refusal is not None:
                 return refusal
         if _replicas(now) != count:
             body = {"metadata": {"resourceVersion": version}, "spec": {"replicas": count}}
             self._api.merge(f"{path}/scale", body)
         return Done()
 
-    def _named(self, node: str, target: ScaleTarget, stamp: Stamp) -> Refused | None:
-        """Tells those who make the nodes that this one goes; others are not told."""
-        if target.is_cluster_api:
-            return self._marked(node, target.api_version, "true", stamp)
-        return self._claim_ended(node, target.api_version) if target.is_karpenter else None
+    def _named(
+        self, leaving: tuple[str, ...], most: int, target: ScaleTarget, stamp: Stamp
+    ) -> Refused | None:
+        """Tells those who make the nodes that these go; others are not told."""
+        if target.is_karpenter:
+            return self._claims_ended(leaving, most, target.api_version, stamp)
+        for node in leaving if target.is_cluster_api else ():
+            if (refusal := self._marked(node, target.api_version, "true", stamp)) is not None:
+                return refusal
+        return None
 
-    def _claim_ended(self, node: str, version: str) -> Refused | None:
-        """Deletes the NodeClaim of the node, and with it the node; a node that got a lease meanwhile stays."""
-        found = self._api.find(f"{NODES}/{node}")
-        if found is None:
-            return None
-        meta = found["metadata"]
-        if LEASE in (meta.get("annotations") or {}):
-            return Refused("NodeHeld", f"node {node} is leased, so its pool does not shrink by it")
-        for owner in meta.get("ownerReferences") or ():
-            if owner["apiVersion"] == version and owner["kind"] == CLAIM:
-                self._api.delete(f"/apis/{version}/nodeclaims/{owner['name']}", uid=owner["uid"])
+    def _claims_ended(
+        self, leaving: tuple[str, ...], most: int, version: str, stamp: Stamp
+    ) -> Refused | None:
+        """Deletes the NodeClaims of at most that many of the nodes, and with them the nodes.
+
+        None is deleted if a node has a lease. One that gets it after we looked changes its node, so that our stamp
+        is refused, and all are looked at again.
+        """
+        found = [(name, node) for name in leaving if (node := self._api.find(f"{NODES}/{name}")) is not None]
+        for name, node in found:
+            if (refusal := _stays(name, node, stamp)) is not None:
+                return refusal
+        claimed = [
+            (name, node, claim) for name, node in found if (claim := _claim(node, version)) is not None
+        ]
+        for name, node, _ in claimed[:most]:
+            marked = {"resourceVersion": node["metadata"]["resourceVersion"]}
+            body = {"metadata": {**marked, "annotations": {STAMP: write_stamp(stamp)}}}
+            self._api.merge(f"{NODES}/{name}", body)
+        for _, _, claim in claimed[:most]:
+            self._api.delete(f"/apis/{version}/nodeclaims/{claim['name']}", uid=claim["uid"])
         return None
 
     def _marked(self, node: str, version: str, mark: str | None, stamp: Stamp) -> Refused | None:
@@ -160,6 +177,20 @@ class Scaling:
         update = {"resourceVersion": meta["resourceVersion"], "annotations": changed}
         self._api.merge(path, {"metadata": update})
         return None
+
+
+def _stays(name: str, node: Json, stamp: Stamp) -> Refused | None:
+    """Why this node may not be removed."""
+    marks = node["metadata"].get("annotations") or {}
+    if LEASE in marks:
+        return Refused("NodeHeld", f"node {name} is leased, so its pool does not shrink by it")
+    return late(f"node {name}", read_stamp(marks.get(STAMP)), stamp)
+
+
+def _claim(node: Json, version: str) -> Json | None:
+    """The reference to the NodeClaim that owns the node."""
+    owners = node["metadata"].get("ownerReferences") or ()
+    return next((o for o in owners if o["apiVersion"] == version and o["kind"] == CLAIM), None)
 
 
 def _again(what: str, act: Callable[[], Answer | None]) -> Answer:
