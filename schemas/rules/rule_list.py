@@ -240,7 +240,11 @@ _ACROSS = (
     ),
     Rule("ReservedMinimum", "An elastic pool that is reserved keeps no nodes.", "set min and warm to 0"),
     Rule("BadThresholds", "clearTemperature is at most maxTemperature.", "lower clearTemperature"),
-    Rule("NamespaceTaken", "A namespace of a cluster belongs to one slice.", "use another namespace"),
+    Rule(
+        "NamespaceTaken",
+        "A namespace of a cluster belongs to one slice; with services across clusters, in all clusters.",
+        "use another namespace",
+    ),
     Rule(
         "WorkspaceMade",
         "A request for a slice that has a file of its own has no effect.",

@@ -34,6 +34,8 @@ from schemas.rules.offer_rules import of_binding, of_bound_template, of_groups, 
 from schemas.rules.route_rules import across_routes, of_profile
 from schemas.rules.view import (
     View,
+    across_key,
+    any_namespace_key,
     approvals_key,
     cluster_path,
     gpr_path,
@@ -297,13 +299,9 @@ def _lengthens(word: ApprovalSpec, extend: timedelta) -> bool:
 def _of_slice(file: str, slice_: Slice, view: View) -> Iterator[Finding]:
     spec, name = slice_.spec, slice_.metadata.name
     yield from _of_clusters(file, spec.clusters, view)
-    for cluster in spec.clusters:
-        for i, namespace in enumerate(spec.namespaces):
-            claims = view.parts(namespace_key(cluster, namespace))
-            others = [path for path in claims if path not in (slice_path(name), workspace_path(name))]
-            if others:
-                message = f"namespace {namespace} of cluster {cluster} is also claimed by {others[0]}"
-                yield Finding(file, "NamespaceTaken", message, ("spec", "namespaces", i))
+    for i, namespace in enumerate(spec.namespaces):
+        for message in _taken(slice_, namespace, view):
+            yield Finding(file, "NamespaceTaken", message, ("spec", "namespaces", i))
     yield from _of_slice_shapes(file, slice_, view)
     yield from _of_where(file, ("limits",), spec.limits.where, view)
     yield from _of_where(file, ("quota",), spec.quota.where if spec.quota else (), view)
@@ -313,6 +311,26 @@ def _of_slice(file: str, slice_: Slice, view: View) -> Iterator[Finding]:
         # Without their number: a message that changes with every file would be reported again each time.
         message = f"slices/{name}/gprs holds more than {most} requests, and this is one of the newest"
         yield Finding(path, "TooManyRequests", message)
+
+
+def _taken(slice_: Slice, namespace: str, view: View) -> Iterator[str]:
+    """By whom, in one of the slice's clusters; across clusters Services of one name and namespace are one."""
+    own = {slice_path(slice_.metadata.name), workspace_path(slice_.metadata.name)}
+    is_taken = False
+    for cluster in slice_.spec.clusters:
+        others = [path for path in view.parts(namespace_key(cluster, namespace)) if path not in own]
+        if others:
+            is_taken = True
+            yield f"namespace {namespace} of cluster {cluster} is also claimed by {others[0]}"
+    is_across = slice_.spec.services.across != "none"
+    key = any_namespace_key(namespace) if is_across else across_key(namespace)
+    others = [path for path in view.parts(key) if path not in own]
+    if others and not is_taken:
+        which = "this slice" if is_across else "that slice"
+        yield (
+            f"namespace {namespace} is also claimed by {others[0]}, in another cluster; {which} has services across "
+            "clusters, which take a namespace name as one namespace everywhere"
+        )
 
 
 def _of_workspace(file: str, asked: WorkspaceRequest, view: View) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ from schemas.documents.endpoint import Endpoint
 from schemas.documents.gpr import GPR, GPRTemplate
 from schemas.documents.notifications import Profile
 from schemas.documents.project import Project
-from schemas.documents.slice import Slice
+from schemas.documents.slice import Slice, SliceSpec
 from schemas.documents.workspace import WorkspaceRequest
 
 PROJECT = "project.yaml"
@@ -69,6 +69,16 @@ def namespace_key(cluster: str, namespace: str) -> Key:
     return ("namespace", cluster, namespace)
 
 
+def any_namespace_key(namespace: str) -> Key:
+    """The slices that claim a namespace of that name, in whichever cluster."""
+    return ("namespace", namespace)
+
+
+def across_key(namespace: str) -> Key:
+    """Those of them whose Services go across clusters."""
+    return ("across", namespace)
+
+
 def requests_key(slice_: str) -> Key:
     """The requests in a slice's folder."""
     return ("requests", slice_)
@@ -111,12 +121,17 @@ def facts_of(document: Document | None) -> frozenset[Key]:
         case WorkspaceRequest():
             return facts_of(document.as_slice())
         case Slice():
-            return frozenset(
-                namespace_key(cluster, namespace)
-                for cluster in document.spec.clusters
-                for namespace in document.spec.namespaces
-            )
+            return _of_slice(document.spec)
     return frozenset()
+
+
+def _of_slice(spec: SliceSpec) -> frozenset[Key]:
+    names = set(spec.namespaces)
+    found = {namespace_key(cluster, name) for cluster in spec.clusters for name in names}
+    found |= {any_namespace_key(name) for name in names}
+    if spec.services.across != "none":
+        found |= {across_key(name) for name in names}
+    return frozenset(found)
 
 
 def keys_of(path: str) -> frozenset[Key]:

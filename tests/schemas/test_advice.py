@@ -111,6 +111,32 @@ def test_a_workspace_request_is_judged_as_the_slice_it_would_be(
     assert [problem.rule for problem in problems if problem.file == ROBOTS] == [rule]
 
 
+@pytest.mark.parametrize(
+    ("mine", "theirs", "taken"),
+    [
+        pytest.param("none", "none", set(), id="other clusters, nothing across"),
+        pytest.param("mcs", "none", {"slices/a/slice.yaml", "slices/b/slice.yaml"}, id="one goes across"),
+        pytest.param("mcs", "mcs", {"slices/a/slice.yaml", "slices/b/slice.yaml"}, id="both do"),
+    ],
+)
+def test_a_namespace_of_services_across_clusters_is_one_slice_s_everywhere(
+    mine: str, theirs: str, taken: set[str]
+) -> None:
+    """C7: one Service of the mesh would join both; the rule follows either slice's change."""
+
+    def slice_(name: str, cluster: str, across: str) -> bytes:
+        spec = {"members": [ASKED["requester"]], "clusters": [cluster], "namespaces": ["shared"]}
+        return dump(document("Slice", name, {**spec, "services": {"across": across}})).encode()
+
+    both = {
+        "slices/a/slice.yaml": slice_("a", "east", mine),
+        "slices/b/slice.yaml": slice_("b", "west", theirs),
+    }
+    problems = [problem for problem in check(both).problems if problem.rule == "NamespaceTaken"]
+    assert {problem.file for problem in problems} == taken
+    assert check({"slices/a/slice.yaml": both["slices/a/slice.yaml"]}).problems == ()
+
+
 def test_a_slice_of_its_own_takes_the_place_of_the_request_for_it() -> None:
     slice_ = {"members": [ASKED["requester"]], "clusters": ["east"], "namespaces": ["robots"]}
     made = {"slices/robots/slice.yaml": dump(document("Slice", "robots", slice_)).encode()}

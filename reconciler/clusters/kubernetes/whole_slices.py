@@ -76,14 +76,15 @@ class WholeSlices:
         return {**found, **dict.fromkeys(sorted(left), ())} if left else found
 
     def differences(self, slices: tuple[SliceTerms, ...], now: datetime) -> tuple[Difference, ...]:
+        narrowed = tuple(self._exports.narrowed(terms, now) for terms in slices)
         return (
-            *self.slices.differences(slices, now),
+            *self.slices.differences(narrowed, now),
             *self._queues.differences(slices, now),
             *self._exports.differences(slices, now),
         )
 
     def ensure(self, terms: SliceTerms, stamp: Stamp, now: datetime) -> Answer:
-        answer = self.slices.ensure(terms, stamp, now)
+        answer = self.slices.ensure(self._exports.narrowed(terms, now), stamp, now)
         if isinstance(answer, Refused) and answer.reason in NOT_OURS:
             return answer
         own = self.slices.namespaces().get(terms.name, ())

@@ -31,6 +31,7 @@ class Kueue:
 
     markers = frozenset({CLUSTER_QUEUE})
     following: frozenset[str] = frozenset()
+    is_in_turn = True
 
     def __init__(self, project: str, cluster: str) -> None:
         self._project, self._cluster = project, cluster

@@ -28,6 +28,8 @@ CILIUM_POLICY, CILIUM_POLICIES = "CiliumNetworkPolicy", "ciliumnetworkpolicies"
 PEERS = "egs-peers"
 UNANSWERED_AFTER = timedelta(minutes=1)
 """Time in which a controller takes up a new export."""
+LONGEST = 300
+"""Characters that we show of a controller's message."""
 _CLUSTER = "k8s:io.cilium.k8s.policy.cluster"
 _NAMESPACE = "k8s:io.cilium.k8s.namespace.labels."
 
@@ -100,7 +102,10 @@ NO_CONTROLLER = (
 
 
 def _said(condition: Json) -> str:
-    return str(condition.get("message") or condition.get("reason") or "")
+    """What others wrote, as one printable line of at most `LONGEST` characters."""
+    text = str(condition.get("message") or condition.get("reason") or "")
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
 
 
 def _object(kind: str, api: str, name: str, namespace: str, own: dict[str, str], **content: object) -> Json:

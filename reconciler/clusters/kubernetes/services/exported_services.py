@@ -7,6 +7,7 @@ policies are kept only beside exports; where their kind is served and may not be
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -35,6 +36,7 @@ from reconciler.model.service_port import MOST_EXPORTS, ExportsView
 from schemas.errors import Fault
 
 SERVICES = "/api/v1/services"
+OPEN = "; network policies by address stay as they are until then"
 
 
 class Mcs:
@@ -42,6 +44,7 @@ class Mcs:
 
     markers = frozenset({EXPORT, CILIUM_POLICY})
     following = frozenset({EXPORT})
+    is_in_turn = False
 
     def __init__(self, project: str, cluster: str, wake: Callable[[], None]) -> None:
         self._project, self._cluster, self._wake = project, cluster, wake
@@ -102,6 +105,7 @@ class Exports:
     def __init__(self, api: Api, project: str, cluster: str, wake: Callable[[], None]) -> None:
         self._offer = Mcs(project, cluster, wake)
         self._all = OptionalObjects(api, project, self._offer)
+        self._by_address = False
 
     def stop(self) -> None:
         self._all.stop()
@@ -109,7 +113,8 @@ class Exports:
     def views(self, now: datetime) -> dict[str, ExportsView]:
         """By slice, of those that want it."""
         if self._all.problem:
-            none = ExportsView(problem=self._all.problem)
+            stays = OPEN if self._by_address and self._all.is_unread else ""
+            none = ExportsView(problem=self._all.problem + stays)
             return dict.fromkeys(sorted(self._all.wanting), none)
         served = self._all.served
         if served is None:
@@ -127,6 +132,20 @@ class Exports:
             )
             for slice_ in sorted(self._all.wanting)
         }
+
+    def narrowed(self, terms: SliceTerms, now: datetime) -> SliceTerms:
+        """Without the peers' addresses where policies name clusters, or where nothing is exported.
+
+        What was let in stays so while the cluster cannot be read.
+        """
+        if not any(peer.addresses for peer in terms.peers or ()):
+            return terms
+        served = self._all.served_for(terms, now)
+        if not self._all.is_unread:
+            self._by_address = served is not None and not served.has_cilium
+        if self._by_address:
+            return terms
+        return replace(terms, peers=tuple(replace(peer, addresses=()) for peer in terms.peers or ()))
 
     def slices(self) -> frozenset[str]:
         """Slices with an object of ours that is not being deleted."""

@@ -44,6 +44,10 @@ class Offer(Protocol[S]):
     def following(self) -> frozenset[str]:
         """Kinds whose objects follow others in the cluster: a missing or surplus one is no foreign change."""
 
+    @property
+    def is_in_turn(self) -> bool:
+        """True if old objects go only when all new ones are there; else a refused one keeps no other."""
+
     def wants(self, terms: SliceTerms) -> bool:
         """True if the slice is to have some of it."""
 
@@ -90,6 +94,7 @@ class OptionalObjects(Generic[S]):
         self._api, self._project, self._offer = api, project, offer
         self._kept: _Kept[S] | None = None
         self._looked: datetime | None = None
+        self._unread = False  # the last look found out nothing: some of ours may be left
         self.wanting: frozenset[str] = frozenset()
         """Slices that want it, as far as told."""
         self.problem = ""
@@ -104,6 +109,22 @@ class OptionalObjects(Generic[S]):
     def served(self) -> S | None:
         """What the server has; None while nothing is watched."""
         return None if self._kept is None else self._kept.served
+
+    @property
+    def is_unread(self) -> bool:
+        """True if the last look found out nothing."""
+        return self._unread
+
+    def served_for(self, terms: SliceTerms, now: datetime) -> S | None:
+        """What the server has for this slice, looked for if it is time; None: nothing, the problem says why."""
+        self._tell(terms)
+        kept = self._at(now)
+        return None if kept is None else kept.served
+
+    def _tell(self, terms: SliceTerms) -> None:
+        self.wanting = (
+            self.wanting | {terms.name} if self._offer.wants(terms) else self.wanting - {terms.name}
+        )
 
     def find(self, namespace: str, what: str) -> Item | None:
         """One of ours, by Kind/name."""
@@ -160,8 +181,7 @@ class OptionalObjects(Generic[S]):
         self, terms: SliceTerms, namespaces: Iterable[str], stamp: Stamp, now: datetime
     ) -> list[Trouble]:
         """The slice's objects and no others; in `namespaces` only, which it has for certain."""
-        is_wanted = self._offer.wants(terms)
-        self.wanting = self.wanting | {terms.name} if is_wanted else self.wanting - {terms.name}
+        self._tell(terms)
         kept = self._at(now)
         if kept is None:
             return []
@@ -170,14 +190,16 @@ class OptionalObjects(Generic[S]):
         troubles: list[Trouble] = []
         for want in wanted:
             troubles += tried(now, partial(self._put, kept, want, stamp, now))
-        if not troubles:  # the old ones go when the new ones are there
+        if not (troubles and self._offer.is_in_turn):
             troubles += self._cleared(kept, terms.name, {_key(want) for want in wanted}, now)
         return troubles
 
     def remove(self, slice_: str, now: datetime) -> list[Trouble]:
-        """Nothing of ours is left, but for what others still hold back."""
+        """Nothing of ours is left, but for what others still hold back; Busy while that cannot be known."""
         self.wanting -= {slice_}
         kept = self._at(now)
+        if self._unread:
+            return [Busy(now + LOOK, self.problem)]
         return [] if kept is None else self._cleared(kept, slice_, set(), now)
 
     def _put(self, kept: _Kept[S], want: Json, stamp: Stamp, now: datetime) -> Trouble | None:
@@ -209,13 +231,13 @@ class OptionalObjects(Generic[S]):
         is_new = kept is None and not self.problem  # a slice began to want it
         is_over = kept is not None and _trouble(kept) is not None
         is_wanted = bool(self.wanting) and (is_new or is_over)
-        is_due = looked is None or (now - looked >= LOOK and bool(self.wanting or kept))
+        is_due = looked is None or (now - looked >= LOOK and bool(self.wanting or kept or self._unread))
         if is_wanted or is_due:
             self._look(now)
         return self._kept
 
     def _look(self, now: datetime) -> None:
-        self._looked, self.problem = now, ""
+        self._looked, self._unread, self.problem = now, False, ""
         try:
             served = self._offer.served(self._api)
             if served is None:
@@ -227,10 +249,11 @@ class OptionalObjects(Generic[S]):
                     self._kept = self._watched(served)
         except Fault as no:
             if isinstance(no, Rejected) and no.status == 401:
+                self._looked = None
                 raise  # it is the same for everything else
             self._drop_watches()
-            is_right = isinstance(no, Rejected) and no.status in {403, 404}
-            self.problem = self._offer.forbidden(no) if is_right else self._offer.unread(no)
+            self._unread = not (isinstance(no, Rejected) and no.status in {403, 404})
+            self.problem = self._offer.unread(no) if self._unread else self._offer.forbidden(no)
 
     def _has_some(self, served: S) -> bool:
         """True if an object of ours was left by an earlier process."""

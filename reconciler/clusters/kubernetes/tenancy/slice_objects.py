@@ -201,7 +201,7 @@ def _policies(slice_: str, project: str) -> list[Json]:
 
 
 def _peer_policies(peers: Iterable[Peer]) -> list[Json]:
-    """For clusters without Cilium: exported pods are open to the peers' addresses, of whichever slice."""
+    """Exported pods are open to the peers' addresses, of whichever slice; none where Cilium names clusters."""
     blocks = [
         {"ipBlock": {"cidr": cidr}} for cidr in sorted({cidr for peer in peers for cidr in peer.addresses})
     ]

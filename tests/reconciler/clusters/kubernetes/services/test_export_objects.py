@@ -122,6 +122,8 @@ def condition(kind: str, status: str, message: str = "") -> dict[str, str]:
         ),
         ([condition("Valid", "True"), condition("Conflict", "False")], 0, ("Exported", "")),
         ([condition("Valid", "False")], 0, ("Refused", "Any")),
+        ([condition("Valid", "False", "a\n\x1b[31mb\u202ec")], 0, ("Refused", "a [31mb c")),
+        ([condition("Valid", "False", "x" * 301)], 0, ("Refused", "x" * 299 + "…")),
     ],
 )
 def test_what_a_controller_says(conditions: list[object], age_s: int, want: tuple[str, str]) -> None:
