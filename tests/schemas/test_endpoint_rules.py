@@ -115,8 +115,8 @@ def test_a_hostname_is_of_one_slice(theirs: str, ours: str, is_taken: bool) -> N
         "slices/b/endpoints/chat.yaml": document(slice_="b", route={"hostnames": [theirs]}),
     } | {f"slices/{name}/slice.yaml": slice_(name) for name in "ab"}
     result = check_files((name, 0o100644, text.encode()) for name, text in files.items())
-    told = [problem.message for problem in result.problems if problem.file == path]
-    want = f"hostname {ours} is also used by slices/b/endpoints/chat.yaml"
+    told = [(problem.rule, problem.message) for problem in result.problems if problem.file == path]
+    want = "HostnameTaken", f"hostname {ours} is also used by slices/b/endpoints/chat.yaml"
     assert told == ([want] if is_taken else [])
 
 
