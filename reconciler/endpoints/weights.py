@@ -61,7 +61,7 @@ def with_weights(data: bytes, weights: Mapping[str, int]) -> bytes:
 
 
 def needed(replicas: Replicas, load: float, requests_per_replica: int) -> int:
-    """Replicas for so many requests at hand, within the bounds that the lease has GPUs for."""
+    """Replicas for that many requests at hand, within the bounds that the lease has GPUs for."""
     return min(replicas.max, max(replicas.min, ceil(load / requests_per_replica)))
 
 

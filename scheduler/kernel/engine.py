@@ -36,7 +36,7 @@ class Prepared:
 
 
 class Crowded(Exception):  # noqa: N818 - no error: it is planned again
-    """So many requests changed nodes that the space for their steps may not do."""
+    """Too many requests changed nodes for the space that their steps have."""
 
 
 def planned(snapshot: Snapshot) -> Plan:
