@@ -178,7 +178,9 @@ class Faults:
         self._inject(what, scripted.NodeCordoned)
 
     def do_drain_hangs(self, what: Happening) -> None:
+        """Its pods do not stop: nobody can free the node in time."""
         self._inject(what, scripted.DrainHangs)
+        self._holds("drain", "", what.seconds, lambda: None)
 
     def do_check_fails(self, what: Happening) -> None:
         stage, check = (("pre", "NodeHealth"), ("post", "Network"))[what.n % 2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-DELAYS = frozenset({"down", "pause", "clock", "api", "slow", "remote"})
+DELAYS = frozenset({"down", "pause", "clock", "api", "slow", "remote", "drain"})
 """Troubles that may delay what is due: with others everything is on time."""
 STILL = frozenset({"pause", "slow"})
 """In the middle of a call."""
