@@ -175,10 +175,6 @@ class System:
         """See `auditor.Allowances`."""
         return self.troubles.delays(since, now)
 
-    def any_since(self, since: datetime) -> bool:
-        """See `auditor.Allowances`."""
-        return self.troubles.any_since(since)
-
     def stood_since(self, now: datetime) -> datetime:
         """See `auditor.Allowances`."""
         return self.troubles.stood_since(now)

@@ -45,15 +45,7 @@ class Troubles:
                 reached = end
         return total
 
-    def any_since(self, since: datetime) -> bool:
-        """Whether any fault held at or after that instant."""
-        return any(t.until is None or t.until >= since for t in self.known)
-
     def stood_since(self, now: datetime) -> datetime:
         """Since when a process stands still that goes on right now with what it knew; `now`: none does."""
         still = (t.since for t in self.known if t.kind in STILL and (t.until is None or t.until >= now))
         return min([now, *still])
-
-    def forget(self, before: datetime) -> None:
-        """Faults that ended long before are of no more use."""
-        self.known = [t for t in self.known if t.until is None or t.until >= before]

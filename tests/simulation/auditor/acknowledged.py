@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from tests.simulation.auditor.commits import OVER
+from tests.simulation.auditor.due import OVERDUE, Delays
 from tests.simulation.auditor.reading import Page, Published, Status, document
 
 SEEN = timedelta(minutes=3)
@@ -22,7 +23,9 @@ _APPROVAL = re.compile(r"approvals/([^/]+)/([^/]+)/[^/]+\.yaml")
 class Main:
     """What people wrote, by path, and since when it has been there."""
 
-    since: datetime
+    since: dict[str, datetime] = field(
+        default_factory=dict
+    )  # of a request's file and approvals, by slice/name
     specs: dict[str, Any] = field(default_factory=dict)  # of requests, by slice/name; None: not readable
     quotas: dict[str, int] = field(default_factory=dict)
     approvals: dict[str, Any] = field(default_factory=dict)
@@ -32,19 +35,24 @@ class Main:
 def read_main(published: Published, commit: str, before: Main | None, now: datetime) -> Main:
     """Main at that commit; unchanged files come from before."""
     files = published.files(commit)
-    main = Main(now, files=files)
+    main = Main({} if before is None else dict(before.since), files=files)
     known = {} if before is None else before.files
     for path, blob in files.items():
         is_same = before is not None and known.get(path) == blob
         if (found := _FILE.fullmatch(path)) is not None:
             key = f"{found[1]}/{found[2]}"
             main.specs[key] = before.specs[key] if is_same and before else _spec(published.text(blob))
+            if not is_same:
+                main.since[key] = now
         elif (found := _SLICE.fullmatch(path)) is not None:
             quota = (_spec(published.text(blob)) or {}).get("quota") or {}
             if "gpus" in quota:
                 main.quotas[found[1]] = quota["gpus"]
         elif (found := _APPROVAL.fullmatch(path)) is not None:
-            main.approvals[f"{found[1]}/{found[2]}"] = _spec(published.text(blob))
+            key = f"{found[1]}/{found[2]}"
+            main.approvals[key] = _spec(published.text(blob))
+            if not is_same:
+                main.since[key] = now
     return main
 
 
@@ -54,16 +62,14 @@ def _spec(text: str) -> Any:
     return found.get("spec") if is_whole else None
 
 
-def missing(page: Page, main: Main, now: datetime) -> Iterator[str]:
-    """What was acknowledged and does not show although nothing has been wrong for a while."""
-    if now - main.since < SEEN:
-        return
+def missing(page: Page, main: Main, delays: Delays, now: datetime, look: timedelta) -> Iterator[str]:
+    """What was acknowledged and does not show, although nothing was wrong meanwhile."""
     for key, spec in main.specs.items():
-        status = page.requests.get(key)
-        if spec is None:
+        status, since = page.requests.get(key), main.since[key]
+        if spec is None or now - since < SEEN + look or delays(since - OVERDUE - look * 2, now):
             continue
         if status is None:
-            yield f"{key} was filed at {main.since:%H:%M:%S} and has no status"
+            yield f"{key} was filed at {since:%H:%M:%S} and has no status"
         elif spec.get("earlyRelease") and status["phase"] not in OVER | {"Releasing"}:
             yield f"{key} was released and is {status['phase']}"
         elif spec.get("stopped") and status["phase"] in {"Provisioning", "Provisioned"} and _leaves(status):

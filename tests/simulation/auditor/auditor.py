@@ -22,8 +22,7 @@ PUT_BACK = timedelta(minutes=10)
 """docs/guides/back-up.md: a branch that was removed or set back is put back within a poll of the one that knows it."""
 
 PAGES = 100
-CALM = timedelta(minutes=15)
-"""After the last fault: polls of ten minutes, take-overs and repairs."""
+"""How many pages of before are remembered."""
 
 
 class Allowances(Protocol):
@@ -31,9 +30,6 @@ class Allowances(Protocol):
 
     def delays(self, since: datetime, now: datetime) -> timedelta:
         """How much of that time a fault held that may delay what is due."""
-
-    def any_since(self, since: datetime) -> bool:
-        """Whether any fault held at or after that instant."""
 
     def stood_since(self, now: datetime) -> datetime:
         """Since when a process stands still that now goes on with what it knew; `now`: none does."""
@@ -118,8 +114,8 @@ class Auditor:
             *due.late_ends(self.page, self.shown, self.allowed.delays, now, self.look),
             *due.late_starts(self.page, self.allowed.delays, now, self.look),
         ]
-        if self.main is not None and not self.allowed.any_since(now - CALM):
-            found += acknowledged.missing(self.page, self.main, now)
+        if self.main is not None:
+            found += acknowledged.missing(self.page, self.main, self.allowed.delays, now, self.look)
         self._say(found, now)
 
     def rested(self, now: datetime) -> None:
