@@ -55,7 +55,11 @@ def campaign(asked: argparse.Namespace) -> int:
             break
     took = time.perf_counter() - begun
     figures = ", ".join(f"{count} {what}s" for what, count in sorted(total.count.items()))
-    print(f"{asked.kind}: {total.runs} runs, {total.hours:.0f} simulated hours in {took:.0f} s, {figures}")
+    cpu = sum(os.times()[:4])
+    print(
+        f"{asked.kind}: {total.runs} runs, {total.hours:.0f} simulated hours in {took:.0f} s, "
+        f"{cpu:.0f} s of CPU; {figures}"
+    )
     print(f"{len(total.failed)} of them broke a law")
     return 1 if total.failed else 0
 

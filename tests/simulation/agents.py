@@ -17,7 +17,11 @@ if TYPE_CHECKING:
     from tests.simulation.clusters import Cluster
     from tests.simulation.system import System
 
-EVERY = timedelta(minutes=5)
+EVERY, ILL = timedelta(minutes=20), timedelta(minutes=2)
+"""How often agents read while all is well, and while a node is not: reading every ten seconds would cost most of a run.
+
+They also read when a fault begins and when it ends.
+"""
 MANIFEST_EVERY = timedelta(hours=1)
 
 
@@ -38,10 +42,10 @@ class Agents(Process):
     def step(self) -> datetime:
         """Every agent reads, judges and reports once."""
         now = self.clock.now()
-        for node in self._cluster.driver._fleet.views:
-            if node not in self.stopped:
-                self._watch(node).cycle(now)
-        return now + EVERY
+        nodes = [node for node in self._cluster.driver._fleet.views if node not in self.stopped]
+        verdicts = [self._watch(node).cycle(now) for node in nodes]
+        well = all(verdict is not None and verdict.healthy for verdict in verdicts)
+        return now + (EVERY if well else ILL)
 
     def _watch(self, node: str) -> Watch:
         if node not in self._watches:

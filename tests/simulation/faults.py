@@ -161,7 +161,11 @@ class Faults:
         until = now + timedelta(seconds=what.seconds)
         node = nodes[what.m % len(nodes)]
         cluster.driver.inject(kind(node=node, at=now, until=until, **more))
-        self._holds("node", f"{cluster.name}/{node}", what.seconds, lambda: None)
+        self._holds("node", f"{cluster.name}/{node}", what.seconds, lambda: self._noticed(cluster))
+        self._noticed(cluster)
+
+    def _noticed(self, cluster: Cluster) -> None:
+        """Its agents look."""
         for process in self._system.processes:
             if process.name == f"agents-{cluster.name}":
                 process.wake()
