@@ -19,7 +19,7 @@ from reconciler.clusters.simulated import simulated_writes
 from reconciler.deciding import decide as deciding
 from reconciler.deciding import fold as folding
 from reconciler.leadership import Leading
-from reconciler.lifecycle import file_changes, provisioned, provisioning
+from reconciler.lifecycle import provisioned, provisioning
 from reconciler.loop import Reconciler
 from reconciler.model.facts import Context, RequestOutcome
 from reconciler.planning import snapshot as planning
@@ -180,10 +180,6 @@ def _forgets_marks(patch: Patch) -> None:
     patch.setattr(status_branch, "request_file", forgetful)
 
 
-def _new_ids(real: Any, key: str, context: Context) -> Any:
-    return f"{real(key, context)[:-4]}{context.now:%M%S}"
-
-
 def _forgets_requests(patch: Patch) -> None:
     real = tree.Trees.loaded
 
@@ -247,7 +243,6 @@ MUTANTS = (
     Mutant("events of a failed push are lost", _forgets_events),
     Mutant("marks are told again", _around(provisioned, "with_marks", _tells_again)),
     Mutant("marks are not written down", _forgets_marks),
-    Mutant("an id depends on when it is looked at", _around(file_changes, "_uid", _new_ids)),
     Mutant("one request is forgotten at each take-over", _forgets_requests),
     Mutant("nobody carries out what is overdue", _never_overdue),
     Mutant("without the remote nothing is carried out", _around(Reconciler, "_carry_out", _offline_idle)),

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.simulation.campaigns import survived
 from tests.simulation.minimise import minimal
 from tests.simulation.story import Given, Story, drawn
+from tests.support import profile
 
 AUDITOR = Path(__file__).parent / "auditor"
 PRODUCT = {"schemas", "scheduler", "reconciler", "agent", "portal", "demo", "egs"}
@@ -28,6 +30,24 @@ def test_it_imports_nothing_of_the_product(module: Path) -> None:
         )
     }
     assert imported.isdisjoint(PRODUCT)
+
+
+AT_ONCE = (
+    "actions use a time that is two minutes early",
+    "a controller takes the branch without a new term",
+    "a lease runs before its start",
+    "a lease ends two minutes early",
+    "a lease is a minute longer than asked",
+    "marks are told again",
+    "marks are not written down",
+)
+"""Planted bugs that the first seed shows; `python -m tests.simulation planted` tries all of them."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in AT_ONCE if profile.drawn(name, 4)])
+def test_a_planted_bug_is_noticed(name: str) -> None:
+    assert survived(name, 1) == 0
 
 
 def test_a_failing_story_loses_all_that_it_does_not_need() -> None:

@@ -53,6 +53,7 @@ class Auditor:
     shown: dict[str, Shown] = field(default_factory=dict)
     _past: deque[tuple[datetime, Page]] = field(default_factory=lambda: deque(maxlen=PAGES))
     """Pages of before, and until when each was the last."""
+    _served: set[tuple[str, str, str]] = field(default_factory=set)  # cluster, node and id of every lease
     _told: Counter[tuple[str, str]] = field(default_factory=Counter)
     _said: set[str] = field(default_factory=set)
     _writers: dict[int, str] = field(default_factory=dict)  # of each term
@@ -69,6 +70,8 @@ class Auditor:
         found = [*self._fenced(before), *commits.laws(before, self.page)]
         found += self._told_once(before)
         found += due.begun(self.page, now, self.allowed.doubt(now))
+        if self._cut is None:
+            found += nodes.has_its_nodes(before, self.page, self._served)
         found += acknowledged.beyond_quota(before, self.page, self.main)
         found += nodes.slice_twice(self.page, self.shown, now, self.allowed.doubt(now))
         self._say(found, now)
@@ -88,6 +91,7 @@ class Auditor:
         """A cluster's nodes are others than before."""
         before = self.shown.get(shown.cluster)
         self.shown[shown.cluster] = shown
+        self._served |= {(shown.cluster, node, lease.uid) for node, lease in shown.leases.items()}
         found = [*nodes.changed_hands(before, shown), *nodes.stamps_grow(before, shown)]
         if self.page is not None:
             found += nodes.slice_twice(self.page, self.shown, shown.at, self.allowed.doubt(shown.at))
@@ -112,6 +116,7 @@ class Auditor:
             return
         found = [
             *due.late_ends(self.page, self.shown, self.allowed.delays, now, self.look),
+            *due.late_words(self.page, self.allowed.delays, now, self.look),
             *due.late_starts(self.page, self.allowed.delays, now, self.look),
         ]
         if self.main is not None:

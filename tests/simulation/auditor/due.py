@@ -37,6 +37,18 @@ def late_ends(
                 yield f"{node} serves {key} {_s(now - end)} after its end {end}"
 
 
+def late_words(page: Page, delays: Delays, now: datetime, look: timedelta) -> Iterator[str]:
+    """A lease that is over is not Provisioned any more; a push budget may keep that back for a minute."""
+    for key, status in page.requests.items():
+        end = end_of(status)
+        if status["phase"] != "Provisioned" or end is None or now <= end + SOON:
+            continue
+        trouble = delays(end - OVERDUE - look * 2, now)
+        allowed = SOON if not trouble else SOON + OVERDUE + look * 2
+        if now - end - trouble > allowed:
+            yield f"{key} is Provisioned {_s(now - end)} after its end {end}"
+
+
 def late_starts(page: Page, delays: Delays, now: datetime, look: timedelta) -> Iterator[str]:
     """A committed start passes only with a slip."""
     for key, status in page.requests.items():

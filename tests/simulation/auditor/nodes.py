@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -108,3 +109,17 @@ def slice_twice(page: Page, shown: Mapping[str, Shown], now: datetime, tolerance
     for slice_, requests in sorted(running.items()):
         if len(requests) > 1:
             yield f"slice {slice_} has nodes for {' and '.join(sorted(requests))}"
+
+
+def has_its_nodes(
+    before: Page | None, after: Page, served: AbstractSet[tuple[str, str, str]]
+) -> Iterator[str]:
+    """What is Provisioned has had every node of it; `served`: cluster, node and id of all leases so far."""
+    for key, status in after.requests.items():
+        was = None if before is None else before.requests.get(key)
+        if before is None or status["phase"] != "Provisioned" or (was or {}).get("phase") == "Provisioned":
+            continue
+        held = status["assignment"]
+        lacking = [n for n in held["nodes"] if (held["cluster"], n, status["uid"]) not in served]
+        if lacking:
+            yield f"{key} is Provisioned and never had {', '.join(lacking)}"
