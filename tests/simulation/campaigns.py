@@ -72,6 +72,11 @@ def pushes(seed: int) -> Story:
     return drawn(seed, 1.0, busy=2.0, faulty=15.0, only=("push", "remote away", "cut off", "news lost"))
 
 
+def people(seed: int) -> Story:
+    """Thirty acts of people, and hardly a fault."""
+    return drawn(seed, 1.0, busy=5.0, faulty=0.25)
+
+
 def storms(seed: int) -> Story:
     """A fault every two minutes, of every kind, on top of each other."""
     return drawn(seed, 1.0, busy=2.0, faulty=8.0)
@@ -89,11 +94,12 @@ STORIES: dict[str, Callable[[int], Story]] = {
     "splits": splits,
     "pushes": pushes,
     "storms": storms,
+    "people": people,
     "hours": hours,
 }
 
 
-TURNS = ("storms", "pushes", "splits", "kills", "faults")
+TURNS = ("storms", "people", "pushes", "splits", "kills", "faults")
 """Campaigns whose stories the planted bugs meet in turn."""
 
 

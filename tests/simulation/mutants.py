@@ -29,7 +29,6 @@ from reconciler.status.render import request_file
 from reconciler.store.branch_writer import BranchWriter
 from reconciler.store.memory_store import MemoryRemote
 from reconciler.store.store_port import Outcome
-from reconciler.telling.news import PendingEvents
 from reconciler.timekeeping import timekeeper
 from schemas.status.gpr_status import Phase
 
@@ -163,10 +162,6 @@ def _costs_twice(real: Any, *args: Any, **more: Any) -> Any:
     return found.edited(gpu_hours=found.gpu_hours * 2)
 
 
-def _forgets_events(patch: Patch) -> None:
-    patch.setattr(PendingEvents, "given_up", lambda *_: None)
-
-
 def _tells_again(real: Any, key: str, status: Any, now: Any, until: Any = None) -> Any:
     told = status.edited(marks=status.marks[:-1]) if status.marks else status
     after, events = real(key, told, now, until)
@@ -240,7 +235,6 @@ MUTANTS = (
     Mutant("half of a lease is planned on by others", _around(planning, "lease_of", _short_hold)),
     Mutant("no clock is ever doubted", _around(timekeeper, "doubt", _doubtless)),
     Mutant("costs count twice", _around(provisioned, "cost_until", _costs_twice)),
-    Mutant("events of a failed push are lost", _forgets_events),
     Mutant("marks are told again", _around(provisioned, "with_marks", _tells_again)),
     Mutant("marks are not written down", _forgets_marks),
     Mutant("one request is forgotten at each take-over", _forgets_requests),

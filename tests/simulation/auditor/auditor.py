@@ -93,6 +93,7 @@ class Auditor:
         self.shown[shown.cluster] = shown
         self._served |= {(shown.cluster, node, lease.uid) for node, lease in shown.leases.items()}
         found = [*nodes.changed_hands(before, shown), *nodes.stamps_grow(before, shown)]
+        found += nodes.unchecked(before, shown)
         if self.page is not None:
             found += nodes.slice_twice(self.page, self.shown, shown.at, self.allowed.doubt(shown.at))
         if not self._is_cut(shown.at):
@@ -176,4 +177,10 @@ def shown_of(cluster: str, at: datetime, held: Mapping[str, Any]) -> Shown:
         if h.lease is not None
     }
     stamps = {name: (h.stamp.term, h.stamp.seq) for name, h in held.items() if h.stamp is not None}
-    return Shown(cluster, at, leases, stamps)
+    runs = {name: h.checks["pre"] for name, h in held.items() if "pre" in h.checks}
+    checked = {
+        name: run.lease.uid
+        for name, run in runs.items()
+        if run.results is not None and all(result.passed for result in run.results)
+    }
+    return Shown(cluster, at, leases, stamps, checked)

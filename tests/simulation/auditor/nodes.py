@@ -33,6 +33,7 @@ class Shown:
     at: datetime
     leases: Mapping[str, Lease]  # by node
     stamps: Mapping[str, tuple[int, int]]  # by node
+    checked: Mapping[str, str]  # for which lease, by id, a node last passed its checks
 
 
 def came(before: Shown | None, after: Shown) -> Iterator[tuple[str, Lease]]:
@@ -55,6 +56,13 @@ def changed_hands(before: Shown | None, after: Shown) -> Iterator[str]:
     for node, lease in came(before, after):
         if before is not None and node in before.leases:
             yield f"{node} went from {before.leases[node].request} straight to {lease.request}"
+
+
+def unchecked(before: Shown | None, after: Shown) -> Iterator[str]:
+    """A node comes to a lease only after it passed the checks for it."""
+    for node, lease in came(before, after):
+        if after.checked.get(node) != lease.uid:
+            yield f"{node} came to {lease.request} without its checks"
 
 
 def stamps_grow(before: Shown | None, after: Shown) -> Iterator[str]:
