@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import count
 
 import pytest
 
@@ -117,13 +118,13 @@ def several(campaign: str, seeds: Iterable[int], workers: int) -> Iterator[Run]:
         yield from pool.map(partial(played, campaign), seeds, chunksize=4)
 
 
-def until(campaign: str, first: int, seconds: float) -> Iterator[Run]:
-    """Runs until that much CPU time is used: at least one."""
+def until(campaign: str, first: int, seconds: float, pool: int | None = None) -> Iterator[Run]:
+    """Runs until that much CPU time is used: at least one; `pool`: of so many seeds, begun anew after the last."""
     begun = time.process_time()
-    seed = first
-    while seed == first or time.process_time() - begun < seconds:
-        yield played(campaign, seed)
-        seed += 1
+    for turn in count():
+        yield played(campaign, first + turn if pool is None else (first + turn) % pool)
+        if time.process_time() - begun >= seconds or turn + 1 == pool:
+            return
 
 
 def pulled_week(clusters: int, days: float) -> tuple[Run, float]:
