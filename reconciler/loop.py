@@ -180,7 +180,7 @@ class Reconciler:
         waits = held is None or held >= now + self._settings.poll
         acted = waits and bool(set(answers.done) - memory.done)
         memory.done = frozenset(answers.done)
-        wake = next_wake((facts, wanted, seen), decision, answers, self._settings, held)
+        wake = next_wake((facts, wanted, seen), decision, answers, self._settings, held, now)
         wake = now if memory.main.has_more else min(wake, self._send(facts, wanted, now) or wake)
         if acted:
             wake = min(wake, now + RETRY) if memory.hurried == now else now

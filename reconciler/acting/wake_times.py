@@ -28,10 +28,13 @@ def next_wake(
     answers: Answers,
     settings: Settings,
     held: datetime | None,
+    now: datetime,
 ) -> datetime:
-    """The earliest scheduled time: a start, an end, a mark, an answer or query that is due, or the poll."""
+    """The earliest scheduled time after `now`: a start, an end, a mark, an answer or query that is due, or the poll.
+
+    `now` has its fraction of a second, unlike the decision: an answer due earlier in this second is not waited for.
+    """
     facts, wanted, seen = known
-    now = decision.facts.at
     found = [now + settings.poll, *answers.until, *next_instants(decision.snapshot, decision.plan, settings)]
     found += _askings(decision, wanted)
     if held is not None:
