@@ -20,8 +20,9 @@ from portal.views.quotes import WaitAsk
 
 def bodies() -> Iterator[type[BaseModel]]:
     """The model of each body that a path takes."""
-    for module in pkgutil.iter_modules(routes.__path__):
-        for route in importlib.import_module(f"portal.routes.{module.name}").router.routes:
+    for module in pkgutil.walk_packages(routes.__path__, "portal.routes."):
+        router = getattr(importlib.import_module(module.name), "router", None)
+        for route in () if router is None else router.routes:
             if isinstance(route, APIRoute):
                 for field in route.dependant.body_params:
                     kind = field.field_info.annotation

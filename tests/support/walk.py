@@ -53,10 +53,19 @@ def steps(page: Path) -> list[Step]:
     return [step for found in BLOCK.finditer(page.read_text("utf-8")) for step in _steps(found)]
 
 
-def walked(page: Path, home: Path, changed: Mapping[str, str], at: Path | None = None, **more: str) -> None:
+def walked(
+    page: Path,
+    home: Path,
+    changed: Mapping[str, str],
+    at: Path | None = None,
+    *,
+    is_live: bool = False,
+    **more: str,
+) -> None:
     """Run a page in the folder `at`, by default a new home; raises at the first command that prints something else.
 
-    `changed` replaces words of commands: addresses that only this run has. `more` is environment.
+    `changed` replaces words of commands: addresses that only this run has. `more` is environment. What a live system
+    prints depends on how far it is: there each output begins as the page says.
     """
     env = _home(home) | more
     wanted = steps(page)

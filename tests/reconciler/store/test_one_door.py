@@ -24,8 +24,8 @@ STARTERS = {
     "reconciler/machine_code.py": "a C compiler, where the installation has no compiled planner",
 }
 """The modules that may start a program, and which."""
-SEEKERS = {*STARTERS, "reconciler/store/git/open_remote.py"}
-"""The modules that may look for one: the last names ssh to git, which starts it."""
+SEEKERS = {*STARTERS, "reconciler/store/git/open_remote.py", "reconciler/cli/answers/doctor.py"}
+"""The modules that may look for one: one names ssh to git, which starts it, one says which programs are missing."""
 STARTING = {"subprocess", "multiprocessing", "pty", "sh", "pexpect", "asyncio.subprocess"}
 CALLS = {
     *(

@@ -41,8 +41,8 @@ def test_a_slice_gets_its_namespaces_with_all_it_needs(kube, slices):
         assert kinds == [
             *["networkpolicies"] * 4,
             *["resourcequotas"],
-            *["rolebindings"] * 3,
-            *["roles"] * 2,
+            *["rolebindings"] * 4,
+            *["roles"] * 3,
             *["serviceaccounts"] * 3,
         ]
         for item in have.values():
