@@ -37,7 +37,7 @@ def test_the_tour_runs_as_it_stands(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_pipeline_files_is_checked_approved_and_waits(tmp_path: Path) -> None:
     """B2, D2, E5, G3: by Git alone."""
-    walked(PAGES / "pipelines.md", tmp_path / "home", {})
+    walked(PAGES / "pipelines.md", tmp_path / "home", {}, is_live=True)
 
 
 @pytest.mark.slow
@@ -45,7 +45,7 @@ def test_a_data_scientist_gets_nodes_and_gives_them_back(tmp_path: Path) -> None
     """A7, D2, D11, J1: on the demo's server, from logging in to the release."""
     with living_demo(tmp_path / "demo") as demo:
         changed = {"http://127.0.0.1:8080": demo.url, "egs_…": demo.key}
-        walked(PAGES / "data-scientist.md", tmp_path / "home", changed)
+        walked(PAGES / "data-scientist.md", tmp_path / "home", changed, is_live=True)
 
 
 @pytest.mark.slow
@@ -55,7 +55,7 @@ def test_an_admin_tries_a_real_cluster_and_leaves_it_as_it_was(tmp_path: Path, n
     for name in ("gpu-1", "gpu-2"):
         new_kube.api.create("/api/v1/nodes", gpu_node(name))
     with running_kubelets(new_kube):
-        walked(PAGES / "admin.md", tmp_path / "home", {}, KUBECONFIG=str(new_kube.kubeconfig))
+        walked(PAGES / "admin.md", tmp_path / "home", {}, is_live=True, KUBECONFIG=str(new_kube.kubeconfig))
     for node in new_kube.api.items("/api/v1/nodes"):
         assert not node["spec"].get("taints")
         assert SLICE not in node["metadata"]["labels"]

@@ -39,7 +39,11 @@ class Promotion(_Body):
 
     version: str = Field(max_length=63, description="A version of the endpoint.", examples=["v2"])
     weight: int = Field(
-        100, ge=1, le=100, description="Percent of the traffic; the others keep theirs in proportion."
+        100,
+        strict=True,
+        ge=1,
+        le=100,
+        description="Percent of the traffic; the others keep theirs in proportion.",
     )
 
 
