@@ -196,7 +196,7 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=20_000)
     parser.add_argument("--quick", action="store_true", help="2,000 files, one round")
     parser.add_argument(
-        "--clone", type=int, metavar="FILES", help="only commands in a clone of so many files"
+        "--clone", type=int, metavar="FILES", help="only commands, in a clone with this number of files"
     )
     asked = parser.parse_args()
     requests, rounds = (2000, 1) if asked.quick else (asked.files, 3)

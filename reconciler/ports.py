@@ -47,6 +47,6 @@ class Ports:
     clock: Timepiece | None = None
     """Read again after each slow step; None: time stands still in a cycle, as in a simulation."""
     watch: Watch = lambda _asked, _now: {}
-    """Observes endpoints whose weights change; by default nobody looks."""
+    """Observes endpoints whose weights change; by default nothing is observed."""
     clocks: Others = dict
     """Clocks besides those of clusters."""

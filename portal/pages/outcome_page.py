@@ -40,7 +40,19 @@ def after(visit: Visit, change: Changed, path: str, doing: str) -> Response:
     )
 
 
-async def unknown(visit: Visit, error: ApiError, doing: str) -> Response:
+async def elsewhere(visit: Visit, error: ApiError, doing: str, *others: HTTPStatus) -> Response | None:
+    """The page of a change whose outcome is unknown; None: the form's own page shows the error.
+
+    Raises the error where the caller must log in, or its status is among `others`: it has a page of its own.
+    """
+    if error.reason == UNKNOWN:
+        return await _unknown(visit, error, doing)
+    if error.status in (HTTPStatus.UNAUTHORIZED, *others):
+        raise error
+    return None
+
+
+async def _unknown(visit: Visit, error: ApiError, doing: str) -> Response:
     """Asks what to do; the same form again has the same key, so that it changes something once."""
     fields = parse_qsl((await visit.request.body()).decode(), keep_blank_values=True)
     id_ = str((error.data or {}).get("id", ""))

@@ -102,14 +102,7 @@ def fold(
     due = begun(current.remedies, replace(current, requests=gather.requests), wanted.clusters, seen, now)
     gather.events += due.events
     current = replace(current, remedies=due.remedies)
-    spaces, told = workspace_turn(facts, wanted, now)
-    gather.events += told
-    runs, told = workload_turn(facts, wanted, gather.requests, seen, now)
-    gather.events += told
-    served, told = endpoint_turn(facts, wanted, gather.requests, seen, now)
-    gather.events += told
-    current = replace(current, workspaces=spaces, workloads=runs, endpoints=served)
-    current = _with_accounts(facts, current, gather.requests, context)
+    current = _with_accounts(facts, _with_runs(facts, current, context, gather), gather.requests, context)
     current = replace(current, queues=queues_shown(facts, current, wanted, seen))
     current = replace(current, services=services_shown(facts, current, wanted, seen))
     gather.events += service_events(facts, current)
@@ -138,6 +131,18 @@ def _with_health(facts: Facts, context: Context, gather: _Gather) -> tuple[Facts
     )
     known = replace(facts, nodes=nodes, faults=faults, cards=cards, alerts=alerts, remedies=treated.remedies)
     return known, failed
+
+
+def _with_runs(before: Facts, current: Facts, context: Context, gather: _Gather) -> Facts:
+    """With workspace requests, and the workloads and endpoints inside requests."""
+    wanted, seen, now = context.wanted, context.seen, context.now
+    spaces, told = workspace_turn(before, wanted, now)
+    gather.events += told
+    runs, told = workload_turn(before, wanted, gather.requests, seen, now)
+    gather.events += told
+    served, told = endpoint_turn(before, wanted, gather.requests, seen, now)
+    gather.events += told
+    return replace(current, workspaces=spaces, workloads=runs, endpoints=served)
 
 
 def _with_accounts(before: Facts, current: Facts, requests: Records, context: Context) -> Facts:

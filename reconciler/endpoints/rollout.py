@@ -34,7 +34,7 @@ class Sight:
     """What is known of the versions now: which have a ready replica, and how each did in the last interval."""
 
     ready: frozenset[str] = frozenset()
-    observed: Mapping[str, Observation] | None = None  # None: nobody could look
+    observed: Mapping[str, Observation] | None = None  # None: the metrics could not be read
 
 
 def first_rollout(spec: EndpointSpec, now: datetime) -> RolloutStatus:

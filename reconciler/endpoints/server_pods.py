@@ -16,7 +16,8 @@ LOADED_WITHIN = timedelta(minutes=30)
 """A model of hundreds of gigabytes takes this long to download and load."""
 MARGIN = timedelta(seconds=10)
 """Between the longest drain and the kill: what is running then ends at SIGTERM."""
-CACHE = "/root/.cache/huggingface"
+CACHE = "/var/cache/models"
+"""Where `cache` is mounted. The server is told, so that an image of any user finds its models there."""
 SHARED_MEMORY = "/dev/shm"  # noqa: S108  # a mount point in the pod, no file of ours
 
 DRAIN = """\
@@ -94,6 +95,8 @@ def _container(endpoint: str, spec: EndpointSpec, version: Version, name: str, m
         "livenessProbe": _probe(10, 6),
         "lifecycle": {"preStop": {"exec": {"command": _drain(spec)}}},
     }
+    if version.cache is not None:
+        found["env"] = [{"name": "HF_HOME", "value": CACHE}]
     if version.secret is not None:
         found["envFrom"] = [{"secretRef": {"name": version.secret}}]
     return found | ({"volumeMounts": mounts} if mounts else {})

@@ -67,7 +67,7 @@ def run_status(
     known: tuple[Wanted, Mapping[str, GPRStatus], Seen],
     now: datetime,
 ) -> WorkloadStatus:
-    """The status of one workload, of which `key` are the objects in clusters."""
+    """The status of one workload; its objects in clusters have the name `key`."""
     wanted, requests, seen = known
     name = f"{spec.slice}/{spec.gpr}"
     request = requests.get(name)

@@ -7,11 +7,11 @@ time alone changes no file. No file exceeds 1 MB and no folder 1,000 entries.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import accumulate, islice
-from typing import Any
+from typing import Any, TypeVar
 from zlib import crc32
 
 from reconciler.approvals.held_changes import held_problems
@@ -67,6 +67,7 @@ EVENT_BYTES = 700
 """Of one event's message; what it quotes from a file can be very long."""
 
 Files = dict[str, bytes]
+S = TypeVar("S")
 
 
 def render(
@@ -123,7 +124,7 @@ def _remembered(facts: Facts, written: Written) -> Files:
     for cluster, alerts in facts.alerts.items():
         records[f"alerts/{cluster}.yaml"] = AlertsRecord(metadata=Metadata(name=cluster), alerts=alerts)
     records |= {f"insights/{day}.yaml": ended for day, ended in facts.ended.items()}
-    records |= _workloads(facts) | _endpoints(facts)
+    records |= _inside_requests(facts)
     records |= {f"promises/{month}.yaml": settled for month, settled in facts.promises.items()}
     return {path: written.document(path, record) for path, record in sorted(records.items())}
 
@@ -149,29 +150,28 @@ def _remedies(facts: Facts) -> dict[str, Document]:
     }
 
 
-def _workloads(facts: Facts) -> dict[str, Document]:
-    """Of each slice as many as one folder may have."""
-    found: dict[str, Document] = {}
+def _inside_requests(facts: Facts) -> dict[str, Document]:
+    """Workloads and endpoints."""
+    workloads = _by_slice("workloads", facts.workloads)
+    endpoints = _by_slice("endpoints", facts.endpoints)
+    return {
+        path: WorkloadRecord(metadata=Metadata(name=name), status=status)
+        for path, (name, status) in workloads.items()
+    } | {
+        path: EndpointRecord(metadata=Metadata(name=name), status=status)
+        for path, (name, status) in endpoints.items()
+    }
+
+
+def _by_slice(folder: str, statuses: Mapping[str, S]) -> dict[str, tuple[str, S]]:
+    """By path, each one's name and status: for each slice only what one folder may hold."""
+    found: dict[str, tuple[str, S]] = {}
     counts: Counter[str] = Counter()
-    for key, status in sorted(facts.workloads.items()):
+    for key, status in sorted(statuses.items(), key=lambda one: one[0]):
         slice_, _, name = key.partition("/")
         counts[slice_] += 1
         if counts[slice_] <= MAX_FILES:
-            record = WorkloadRecord(metadata=Metadata(name=name), status=status)
-            found[f"slices/{slice_}/workloads/{name}.yaml"] = record
-    return found
-
-
-def _endpoints(facts: Facts) -> dict[str, Document]:
-    """Of each slice as many as one folder may have."""
-    found: dict[str, Document] = {}
-    counts: Counter[str] = Counter()
-    for key, status in sorted(facts.endpoints.items()):
-        slice_, _, name = key.partition("/")
-        counts[slice_] += 1
-        if counts[slice_] <= MAX_FILES:
-            record = EndpointRecord(metadata=Metadata(name=name), status=status)
-            found[f"slices/{slice_}/endpoints/{name}.yaml"] = record
+            found[f"slices/{slice_}/{folder}/{name}.yaml"] = name, status
     return found
 
 

@@ -39,7 +39,7 @@ def load() -> ctypes.CDLL | None:
 
 
 def is_ours(folder: Path) -> bool:
-    """Whether nobody else can put machine code there. OSError: it is not there."""
+    """Whether no other user can put machine code there. OSError: it is not there."""
     us = os.geteuid() if hasattr(os, "geteuid") else None
     found = [path.stat() for path in (folder, folder / name())]
     return us is None or all(one.st_uid in (0, us) and not one.st_mode & 0o022 for one in found)

@@ -146,7 +146,7 @@ class Bounds(Model):
 
 
 class Rollout(Model):
-    """How new weights come about: in steps, each of which is observed."""
+    """How new weights come about: in steps, and each is observed."""
 
     step: int = Field(25, ge=1, le=100, description="Percent of the traffic that moves at once.")
     interval: Wait = Field(

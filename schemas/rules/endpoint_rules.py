@@ -10,7 +10,8 @@ from schemas.documents.endpoint import LONGEST_DEPLOYMENT, Endpoint, EndpointSpe
 from schemas.documents.gpr import RequestSpec, resolve
 from schemas.reading.strict_yaml import Path
 from schemas.rules.findings import Finding
-from schemas.rules.view import View, gpr_path, hostname_key
+from schemas.rules.surroundings import of_surroundings
+from schemas.rules.view import View, hostname_key
 
 _WHOLE = 100
 
@@ -63,18 +64,10 @@ def across_endpoint(file: str, endpoint: Document, view: View) -> Iterator[Findi
     if not isinstance(endpoint, Endpoint):
         return
     spec = endpoint.spec
+    yield from of_surroundings(file, "endpoint", spec, view)
     slice_ = view.slice(spec.slice)
     if slice_ is None:
-        if view.no_slice(spec.slice):
-            yield Finding(file, "UnknownSlice", f"there is no slice {spec.slice}", ("spec", "slice"))
         return
-    if spec.namespace is not None and spec.namespace not in slice_.spec.namespaces:
-        message = f"slice {spec.slice} has no namespace {spec.namespace}"
-        fix = f"choose among {', '.join(slice_.spec.namespaces)}, or leave namespace out"
-        yield Finding(file, "NamespaceNotInSlice", message, ("spec", "namespace"), fix)
-    if view.absent(gpr_path(spec.slice, spec.gpr)):
-        message = f"slice {spec.slice} has no request {spec.gpr}: the endpoint waits for one"
-        yield Finding(file, "RequestMissing", message, ("spec", "gpr"))
     request = _request(spec, view)
     if request is not None:
         yield from _of_gpus(file, spec, request)

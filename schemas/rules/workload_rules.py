@@ -11,7 +11,8 @@ from schemas.reading.strict_yaml import Path
 from schemas.reading.units import LONG_NAME_PATTERN
 from schemas.rules.findings import Finding
 from schemas.rules.problems import quoted
-from schemas.rules.view import View, gpr_path
+from schemas.rules.surroundings import of_surroundings
+from schemas.rules.view import View
 
 OURS = "egs.dev/"
 """Prefix of labels and annotations that the controller sets."""
@@ -43,21 +44,8 @@ def inside_workload(file: str, workload: Workload) -> Iterator[Finding]:
 
 def across_workload(file: str, workload: Document, view: View) -> Iterator[Finding]:
     """Its slice must exist and have the namespace; its request may still come."""
-    if not isinstance(workload, Workload):
-        return
-    spec = workload.spec
-    slice_ = view.slice(spec.slice)
-    if slice_ is None:
-        if view.no_slice(spec.slice):
-            yield Finding(file, "UnknownSlice", f"there is no slice {spec.slice}", ("spec", "slice"))
-        return
-    if spec.namespace is not None and spec.namespace not in slice_.spec.namespaces:
-        message = f"slice {spec.slice} has no namespace {spec.namespace}"
-        fix = f"choose among {', '.join(slice_.spec.namespaces)}, or leave namespace out"
-        yield Finding(file, "NamespaceNotInSlice", message, ("spec", "namespace"), fix)
-    if view.absent(gpr_path(spec.slice, spec.gpr)):
-        message = f"slice {spec.slice} has no request {spec.gpr}: the workload waits for one"
-        yield Finding(file, "RequestMissing", message, ("spec", "gpr"))
+    if isinstance(workload, Workload):
+        yield from of_surroundings(file, "workload", workload.spec, view)
 
 
 def identity(manifest: Manifest) -> tuple[str, str]:

@@ -47,7 +47,7 @@ def test_a_silence_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
 def test_where_there_are_none_a_sentence_says_why(capsys: pytest.CaptureFixture[str]) -> None:
     def opened(job: Mapping[str, Any], kubeconfig: str | None, context: str | None) -> Read:
         if kubeconfig is None:
-            raise Said("/root/.kube/config cannot be read", "KubeconfigMissing", 1)
+            raise Said("config cannot be read", "KubeconfigMissing", 1)
         return lambda: [line(f"{job['name']} {context}")]
 
     assert tail_of(JOB, "embedded", Own()) is None

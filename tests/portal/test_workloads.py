@@ -139,7 +139,7 @@ REFUSED = [
     pytest.param(ask("a", gprId="vision/none"), 404, "no request", id="no such request"),
     pytest.param(ask("a", gprId="nlp/theirs"), 404, "no request", id="another workspace's request"),
     pytest.param({**new(), "sliceName": "nlp"}, 404, "workspace nlp", id="another workspace"),
-    pytest.param(new(namespace="far"), 422, "no namespace far", id="a namespace of nobody"),
+    pytest.param(new(namespace="far"), 422, "no namespace far", id="a namespace that does not exist"),
     pytest.param({**new(), "manifests": [{**JOB, "kind": "Secret"}]}, 422, "Secret", id="a kind"),
     pytest.param({**new(), "manifests": "a: [b"}, 422, "not YAML", id="no YAML"),
     pytest.param({**new(), "manifests": [{**JOB, "x": "\ud800"}]}, 422, "U+D800", id="half a letter"),

@@ -86,7 +86,7 @@ TWO_TO_NINE = {"replicas": {"min": 2, "max": 9}}
         ),
         pytest.param({"rollout": {"bounds": {}}}, "BadValue", id="bounds bind something"),
         pytest.param({"versions": [version(replicas={"min": 0})]}, "BadValue", id="no scale to zero"),
-        pytest.param({"drain": "25h"}, "BadValue", id="nobody waits longer than a day for an answer"),
+        pytest.param({"drain": "25h"}, "BadValue", id="no answer takes longer than a day"),
         pytest.param({"route": {"path": "/a//b"}}, "BadValue", id="no empty part of a path"),
         pytest.param({"route": {"path": "/a/../b"}}, "BadValue", id="no way back in a path"),
         pytest.param({"backend": "tgi"}, "BadValue", id="only backends that are rendered"),
@@ -123,7 +123,7 @@ def test_a_hostname_is_of_one_slice(theirs: str, ours: str, is_taken: bool) -> N
 def test_its_name_leaves_room_for_the_versions() -> None:
     assert found("c" * 43) == []
     assert found("c" * 44) == ["EndpointNameTooLong"], (
-        "chat-v1 is a Deployment's name, of which pods have theirs"
+        "chat-v1 is a Deployment's name, and pods' names begin with it"
     )
     assert found("c" * 33, backend="kserve") == []
     assert found("c" * 34, backend="kserve") == ["EndpointNameTooLong"], "it adds -predictor"

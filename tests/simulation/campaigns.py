@@ -119,7 +119,7 @@ def several(campaign: str, seeds: Iterable[int], workers: int) -> Iterator[Run]:
 
 
 def until(campaign: str, first: int, seconds: float, pool: int | None = None) -> Iterator[Run]:
-    """Runs until that much CPU time is used: at least one; `pool`: of so many seeds, begun anew after the last."""
+    """Runs until that much CPU time is used: at least one; `pool`: the number of seeds, begun anew after the last."""
     begun = time.process_time()
     for turn in count():
         yield played(campaign, first + turn if pool is None else (first + turn) % pool)

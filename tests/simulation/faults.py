@@ -182,7 +182,7 @@ class Faults:
         self._inject(what, scripted.NodeCordoned)
 
     def do_drain_hangs(self, what: Happening) -> None:
-        """Its pods do not stop: nobody can free the node in time."""
+        """Its pods do not stop, so the node is not free in time."""
         self._inject(what, scripted.DrainHangs)
         self._holds("drain", "", what.seconds, lambda: None)
 

@@ -238,7 +238,7 @@ MUTANTS = (
     Mutant("marks are told again", _around(provisioned, "with_marks", _tells_again)),
     Mutant("marks are not written down", _forgets_marks),
     Mutant("one request is forgotten at each take-over", _forgets_requests),
-    Mutant("nobody carries out what is overdue", _never_overdue),
+    Mutant("what is overdue is never carried out", _never_overdue),
     Mutant("without the remote nothing is carried out", _around(Reconciler, "_carry_out", _offline_idle)),
     Mutant("nothing needs an approval", _around(is_approved, "needed_reasons", _needs_nothing)),
     Mutant("reports of bad nodes are ignored", _around(folding, "_judged", _uses_bad_nodes)),

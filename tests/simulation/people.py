@@ -73,7 +73,7 @@ class People:
     # -- pushes ----------------------------------------------------------------------------------------------
 
     def _push(self, files: Mapping[str, str | None], raced: Mapping[str, str | None] | None = None) -> None:
-        """`raced`: somebody else pushes these while ours is prepared."""
+        """`raced`: another process pushes these while ours is prepared."""
         tip = self._clone.fetch(["main"]).get("main")
         self._before.append({path: self._text(tip, path) for path in files})
         if raced is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -46,7 +47,7 @@ class Fate:
     seconds: float = 0.0
 
 
-class Process:
+class Process(ABC):
     """`step` is one cycle of it and gives when, by its own clock, it wants the next one."""
 
     def __init__(self, system: System, name: str) -> None:
@@ -66,15 +67,15 @@ class Process:
 
     # -- what a kind of process defines ----------------------------------------------------------------------
 
+    @abstractmethod
     def begin(self, *, keeps: bool) -> None:
         """A new life begins; `keeps`: with the folder of the last one."""
-        raise NotImplementedError
 
+    @abstractmethod
     def step(self) -> datetime:
         """One cycle."""
-        raise NotImplementedError
 
-    def beside(self) -> None:
+    def beside(self) -> None:  # noqa: B027 - most have no other thread
         """What its other thread does while a call takes long."""
 
     # -- life ------------------------------------------------------------------------------------------------

@@ -226,7 +226,7 @@ class System:
                 process.wake()
 
     def damage(self, back: int | None) -> None:
-        """Somebody deletes the status branch, or sets it back by so many commits."""
+        """A person deletes the status branch, or sets it back by this number of commits."""
         tip = self.remote.tip(STATUS)
         if tip is None:
             return

@@ -2,8 +2,8 @@
 
 In a block without a language a line that begins with `$ ` is a command, a line that begins with `> ` continues it, and
 others are what it prints. A block of Python is a program that ends well. Times, ids and ports may differ, and `…`
-stands for anything. With `EGS_TEST_WRITE_DOCS=1` the page is written again with what was printed, so that nobody
-copies outputs by hand.
+stands for anything. With `EGS_TEST_WRITE_DOCS=1` the page is written again with what was printed, so that no
+output is copied by hand.
 """
 
 from __future__ import annotations

@@ -41,8 +41,7 @@ def list_(
     Example:
       egs endpoint list --slice vision
     """
-    found = ListOptions(form, None, False)
-    listing.answer(kinds.ENDPOINTS, lambda: backend.rows("endpoints", {"slice": slice_}), found, list)
+    listing.answer(kinds.ENDPOINTS, lambda: backend.rows("endpoints", {"slice": slice_}), ListOptions(form))
 
 
 def describe(

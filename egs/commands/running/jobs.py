@@ -146,8 +146,7 @@ def list_(
     Example:
       egs job list --slice vision
     """
-    found = ListOptions(form, None, False)
-    listing.answer(kinds.JOBS, lambda: backend.rows("jobs", {"slice": slice_}), found, list)
+    listing.answer(kinds.JOBS, lambda: backend.rows("jobs", {"slice": slice_}), ListOptions(form))
 
 
 def delete(backend: Backend, workload: Workload) -> None:

@@ -25,7 +25,7 @@ from portal.http.names import checked_name
 from portal.identity.rights import check_member, seen_slice
 from portal.pages.forms import Form, Sent, filled
 from portal.pages.html import fresh_key
-from portal.pages.outcome_page import REUSED, UNKNOWN, after, unknown
+from portal.pages.outcome_page import REUSED, after, elsewhere
 from portal.pages.user.request_fields import LABELS, WIRE, body_of, fields_of, minute_of
 from portal.pages.visit import Visit, Visiting
 from portal.routes.gpr import file_gpr
@@ -130,10 +130,8 @@ async def file_request(visit: Visiting, form: Sent) -> Response:
         ask = filled(GprAsk, body_of(_picked(form)))
         answer = await file_gpr(ask, visit.view, visit.caller, visit.parts, key)
     except ApiError as error:
-        if error.reason == UNKNOWN:
-            return await unknown(visit, error, doing)
-        if error.status is HTTPStatus.UNAUTHORIZED:
-            raise
+        if (page := await elsewhere(visit, error, doing)) is not None:
+            return page
         if error.reason == REUSED:
             told = ApiError(error.status, error.reason, SENT_BEFORE)
             return await _page(visit, form, fresh_key(), told)

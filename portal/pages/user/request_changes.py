@@ -19,7 +19,7 @@ from starlette.responses import Response
 from portal.http.context import Changed, Envelope
 from portal.http.errors import ApiError, conflict, not_found
 from portal.pages.forms import Form, Sent, stated
-from portal.pages.outcome_page import UNKNOWN, unknown
+from portal.pages.outcome_page import elsewhere
 from portal.pages.user.request_fields import EDITED, changes_of, fields_of
 from portal.pages.user.request_page import on_main, page_of, version_of
 from portal.pages.visit import Visit, Visiting
@@ -112,10 +112,8 @@ async def change_request(visit: Visiting, slice_: str, name: str, act: str, form
         again = await naming_of(visit.caller, visit.parts, form.get("key", ""))
         change: Changed = (await carry(visit, key, form, again)).data.change
     except ApiError as error:
-        if error.reason == UNKNOWN:
-            return await unknown(visit, error, f"{verb} {key}")
-        if error.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.NOT_FOUND):
-            raise
+        if (page := await elsewhere(visit, error, f"{verb} {key}", HTTPStatus.NOT_FOUND)) is not None:
+            return page
         return await _refused(visit, key, error, form if act == "edit" else {})
     return visit.landed(f"/requests/{key}", change, did=act)
 

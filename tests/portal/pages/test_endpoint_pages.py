@@ -18,7 +18,7 @@ BOTH = [version("v1"), version("v2")]
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """vision serves a model in two versions; nlp serves one that nobody of vision may see."""
+    """vision serves a model in two versions; nlp serves one that no member of vision may see."""
     files = {
         PATH: document("chat", "vision", versions=BOTH, gpr="serves"),
         "slices/nlp/endpoints/secret.yaml": document("secret", "nlp"),

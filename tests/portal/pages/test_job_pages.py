@@ -35,7 +35,7 @@ def workload(slice_: str, gpr: str, text: str = TEXT) -> str:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """vision runs a job and has one that waits; nlp has one that nobody of vision may see."""
+    """vision runs a job and has one that waits; nlp has one that no member of vision may see."""
     files = {
         "slices/vision/workloads/train.yaml": workload("vision", "train"),
         "slices/vision/workloads/later.yaml": workload("vision", "later"),

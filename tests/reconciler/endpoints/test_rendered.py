@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from reconciler.endpoints.rendered import objects_of
-from reconciler.endpoints.server_pods import DRAIN
+from reconciler.endpoints.server_pods import CACHE, DRAIN
 from schemas.documents.endpoint import Gateway
 from tests.support.crds import KSERVE, definitions
 from tests.support.endpoints import spec_of, version
@@ -113,7 +113,8 @@ def test_several_gpus_share_memory_and_the_document_has_the_last_word() -> None:
     ]
     assert container["resources"]["limits"] == {"nvidia.com/gpu": "2"}
     assert container["envFrom"] == [{"secretRef": {"name": "hub"}}]
-    assert {m["mountPath"] for m in container["volumeMounts"]} == {"/root/.cache/huggingface", "/dev/shm"}
+    assert container["env"] == [{"name": "HF_HOME", "value": CACHE}]
+    assert {m["mountPath"] for m in container["volumeMounts"]} == {CACHE, "/dev/shm"}
 
 
 def test_keda_asks_how_many_replicas_and_the_number_is_not_ours() -> None:
@@ -126,7 +127,7 @@ def test_keda_asks_how_many_replicas_and_the_number_is_not_ours() -> None:
     assert "replicas" not in found["Deployment/chat-v1"]["spec"]
     assert rendered()["Deployment/chat-v1"]["spec"]["replicas"] == 1
     alone = rendered(portal=None, versions=[SCALED], scaling=KEDA)
-    assert "ScaledObject/chat-v1" not in alone, "where KEDA has nobody to ask"
+    assert "ScaledObject/chat-v1" not in alone, "where KEDA has no one to ask"
     assert alone["Deployment/chat-v1"]["spec"]["replicas"] == 1
 
 

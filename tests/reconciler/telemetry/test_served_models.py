@@ -49,7 +49,7 @@ class Answers:
         pytest.param(
             Answers(http_requests=100, quantile="NaN"), Observation(100, 0, None), id="not a number"
         ),
-        pytest.param(Answers(), Observation(0), id="nobody asked it anything"),
+        pytest.param(Answers(), Observation(0), id="no requests came"),
     ],
 )
 def test_what_is_made_of_the_answers(source: Answers, want: Observation) -> None:
@@ -97,7 +97,7 @@ def test_a_source_that_does_not_answer_is_unknown_and_stops_nothing(caplog: pyte
 
 
 def series(pod: str, second: int) -> list[str]:
-    """A vLLM server since it started: 10 requests a second of which one fails, half of the answers within a second."""
+    """A vLLM server since it started: 10 requests a second, one fails; half of the answers come within a second."""
     own = f'cluster="east",namespace="team",pod="{pod}"'
     calls = f'http_requests_total{{{own},handler="/v1/completions",method="POST",status='
     bucket = f"vllm:time_to_first_token_seconds_bucket{{{own},le="

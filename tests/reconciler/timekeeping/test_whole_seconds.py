@@ -17,7 +17,7 @@ def test_facts_between_two_seconds_are_those_that_others_read() -> None:
     world.now = at(0) + PART
     world.file("a/x", duration="10m")
     world.run(at(1) + PART)
-    world.now = at(20) + PART  # nobody looked when it was to start
+    world.now = at(20) + PART  # no cycle ran when it was to start
     world.run(world.now)
     laws.reads_back()
     assert laws.broken == []

@@ -1,4 +1,4 @@
-"""The status branch as any reader has it: YAML by path, of which only changed files are read again."""
+"""The status branch as any reader has it: YAML by path; only changed files are read again."""
 
 from __future__ import annotations
 

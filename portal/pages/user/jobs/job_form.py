@@ -16,7 +16,7 @@ from starlette.responses import Response
 from portal.http.errors import ApiError
 from portal.pages.forms import Form, Sent, filled
 from portal.pages.html import fresh_key
-from portal.pages.outcome_page import REUSED, UNKNOWN, after, unknown
+from portal.pages.outcome_page import REUSED, after, elsewhere
 from portal.pages.user.jobs.job_list import workspaces_to_file
 from portal.pages.user.request_fields import LABELS, body_of
 from portal.pages.visit import Visit, Visiting
@@ -52,10 +52,8 @@ async def file_job(visit: Visiting, form: Sent) -> Response:
         again = Naming() if is_trial else await naming_of(visit.caller, visit.parts, key)
         answer = await file_workload(ask, visit.view, visit.caller, visit.parts, again)
     except ApiError as error:
-        if error.reason == UNKNOWN:
-            return await unknown(visit, error, doing)
-        if error.status is HTTPStatus.UNAUTHORIZED:
-            raise
+        if (page := await elsewhere(visit, error, doing)) is not None:
+            return page
         if error.reason == REUSED:
             return _form(visit, form, fresh_key(), ApiError(error.status, error.reason, SENT_BEFORE))
         return _form(visit, form, key, error)

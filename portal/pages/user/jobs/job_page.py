@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from portal.http.errors import ApiError
 from portal.pages.forms import Sent
-from portal.pages.outcome_page import UNKNOWN, unknown
+from portal.pages.outcome_page import elsewhere
 from portal.pages.user.jobs.job_list import workspaces_to_file
 from portal.pages.user.workload_pages import Values, beside, seen_by
 from portal.pages.visit import Visit, Visiting
@@ -97,9 +97,9 @@ async def delete_job(visit: Visiting, slice_: str, name: str, form: Sent) -> Res
         again = await naming_of(caller, parts, form.get("key", ""))
         change = (await delete_workload(view, caller, parts, again, name=key)).data.change
     except ApiError as error:
-        if error.reason == UNKNOWN:
-            return await unknown(visit, error, f"Delete workload {key}")
-        if error.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.NOT_FOUND):
-            raise
+        if (
+            page := await elsewhere(visit, error, f"Delete workload {key}", HTTPStatus.NOT_FOUND)
+        ) is not None:
+            return page
         return await run_in_threadpool(_page, visit, key, "", error)
     return visit.landed("/jobs", change, did="delete-job")

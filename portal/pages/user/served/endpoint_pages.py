@@ -15,7 +15,7 @@ from starlette.responses import Response
 from portal.http.context import Changed, Envelope
 from portal.http.errors import ApiError, bad_parameters
 from portal.pages.forms import Sent
-from portal.pages.outcome_page import UNKNOWN, unknown
+from portal.pages.outcome_page import elsewhere
 from portal.pages.visit import Visit, Visiting
 from portal.routes.serving.endpoints import Promotion, Weights, promote, rollback
 from portal.views import table_rows
@@ -80,10 +80,10 @@ async def change_weights(visit: Visiting, slice_: str, name: str, form: Sent) ->
     try:
         change = await _changed(visit, slice_, name, form)
     except ApiError as error:
-        if error.reason == UNKNOWN:
-            return await unknown(visit, error, f"Change the weights of {key}")
-        if error.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.NOT_FOUND):
-            raise
+        if (
+            page := await elsewhere(visit, error, f"Change the weights of {key}", HTTPStatus.NOT_FOUND)
+        ) is not None:
+            return page
         return await run_in_threadpool(_page, visit, key, error)
     return visit.landed(f"/endpoints/{key}", change, did="weights")
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from datetime import datetime
 from typing import Any
 
 from reconciler.clusters.kubernetes.api.api_client import Api, Json
@@ -21,8 +19,7 @@ from reconciler.clusters.kubernetes.queues.queue_objects import (
 )
 from reconciler.clusters.kubernetes.tenancy.optional_objects import OptionalObjects
 from reconciler.clusters.kubernetes.tenancy.slice_objects import Kind
-from reconciler.clusters.kubernetes.tenancy.slice_writer import Trouble
-from reconciler.model.cluster_port import Difference, QueueView, SliceTerms, Stamp
+from reconciler.model.cluster_port import QueueView, SliceTerms
 from schemas.errors import Fault
 
 
@@ -78,41 +75,19 @@ class Kueue:
         )
 
 
-class Queues:
+class Queues(OptionalObjects[Served]):
     """One project's queues in one cluster. Calls must come from one thread at a time."""
 
     def __init__(self, api: Api, project: str, cluster: str) -> None:
-        self._project = project
-        self._all = OptionalObjects(api, project, Kueue(project, cluster))
-
-    def stop(self) -> None:
-        self._all.stop()
+        super().__init__(api, project, Kueue(project, cluster))
 
     def views(self) -> dict[str, QueueView]:
         """By slice, of those that want a queue."""
         found: dict[str, QueueView] = {}
-        for slice_ in sorted(self._all.wanting):
-            have = self._all.find("", f"{CLUSTER_QUEUE}/{base_name(self._project, slice_)}")
-            if self._all.problem:
-                found[slice_] = QueueView(problem=self._all.problem)
+        for slice_ in sorted(self.wanting):
+            have = self.find("", f"{CLUSTER_QUEUE}/{base_name(self.project, slice_)}")
+            if self.problem:
+                found[slice_] = QueueView(problem=self.problem)
             elif have is not None:
                 found[slice_] = shown(have.body.get("spec") or {})
         return found
-
-    def slices(self) -> frozenset[str]:
-        """Slices with an object of ours that is not being deleted."""
-        return self._all.slices()
-
-    def differences(self, slices: tuple[SliceTerms, ...], now: datetime) -> tuple[Difference, ...]:
-        """What `ensure` would change for these slices."""
-        return self._all.differences(slices, now)
-
-    def ensure(
-        self, terms: SliceTerms, namespaces: Iterable[str], stamp: Stamp, now: datetime
-    ) -> list[Trouble]:
-        """The slice's queue and nothing else; LocalQueues only in `namespaces`, which it has for certain."""
-        return self._all.ensure(terms, namespaces, stamp, now)
-
-    def remove(self, slice_: str, now: datetime) -> list[Trouble]:
-        """Nothing of ours is left, but for what Kueue still holds back."""
-        return self._all.remove(slice_, now)

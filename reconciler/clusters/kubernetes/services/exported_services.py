@@ -6,7 +6,7 @@ policies are kept only beside exports; where their kind is served and may not be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -30,8 +30,7 @@ from reconciler.clusters.kubernetes.services.export_objects import (
 )
 from reconciler.clusters.kubernetes.tenancy.optional_objects import OptionalObjects
 from reconciler.clusters.kubernetes.tenancy.slice_objects import Kind
-from reconciler.clusters.kubernetes.tenancy.slice_writer import Trouble
-from reconciler.model.cluster_port import Difference, SliceTerms, Stamp
+from reconciler.model.cluster_port import SliceTerms
 from reconciler.model.service_port import MOST_EXPORTS, ExportsView
 from schemas.errors import Fault
 
@@ -99,27 +98,24 @@ class Mcs:
         )
 
 
-class Exports:
+class Exports(OptionalObjects[Served]):
     """One project's exports in one cluster. Calls must come from one thread at a time."""
 
     def __init__(self, api: Api, project: str, cluster: str, wake: Callable[[], None]) -> None:
-        self._offer = Mcs(project, cluster, wake)
-        self._all = OptionalObjects(api, project, self._offer)
+        self._mcs = Mcs(project, cluster, wake)
+        super().__init__(api, project, self._mcs)
         self._by_address = False
-
-    def stop(self) -> None:
-        self._all.stop()
 
     def views(self, now: datetime) -> dict[str, ExportsView]:
         """By slice, of those that want it."""
-        if self._all.problem:
-            stays = OPEN if self._by_address and self._all.is_unread else ""
-            none = ExportsView(problem=self._all.problem + stays)
-            return dict.fromkeys(sorted(self._all.wanting), none)
-        served = self._all.served
+        if self.problem:
+            stays = OPEN if self._by_address and self.is_unread else ""
+            none = ExportsView(problem=self.problem + stays)
+            return dict.fromkeys(sorted(self.wanting), none)
+        served = self.served
         if served is None:
             return {}
-        items = sorted(self._all.items(), key=lambda item: (item.namespace, item.name))
+        items = sorted(self.items(), key=lambda item: (item.namespace, item.name))
         return {
             slice_: ExportsView(
                 tuple(
@@ -127,10 +123,10 @@ class Exports:
                     for item in items
                     if item.slice == slice_ and item.kind == EXPORT
                 ),
-                self._offer.omitted.get(slice_, 0),
+                self._mcs.omitted.get(slice_, 0),
                 served.has_cilium,
             )
-            for slice_ in sorted(self._all.wanting)
+            for slice_ in sorted(self.wanting)
         }
 
     def narrowed(self, terms: SliceTerms, now: datetime) -> SliceTerms:
@@ -140,30 +136,12 @@ class Exports:
         """
         if not any(peer.addresses for peer in terms.peers or ()):
             return terms
-        served = self._all.served_for(terms, now)
-        if not self._all.is_unread:
+        served = self.served_for(terms, now)
+        if not self.is_unread:
             self._by_address = served is not None and not served.has_cilium
         if self._by_address:
             return terms
         return replace(terms, peers=tuple(replace(peer, addresses=()) for peer in terms.peers or ()))
-
-    def slices(self) -> frozenset[str]:
-        """Slices with an object of ours that is not being deleted."""
-        return self._all.slices()
-
-    def differences(self, slices: tuple[SliceTerms, ...], now: datetime) -> tuple[Difference, ...]:
-        """What `ensure` would change for these slices."""
-        return self._all.differences(slices, now)
-
-    def ensure(
-        self, terms: SliceTerms, namespaces: Iterable[str], stamp: Stamp, now: datetime
-    ) -> list[Trouble]:
-        """Exactly the Services with the label are exported; only in `namespaces`, which the slice has for certain."""
-        return self._all.ensure(terms, namespaces, stamp, now)
-
-    def remove(self, slice_: str, now: datetime) -> list[Trouble]:
-        """Nothing of ours is left."""
-        return self._all.remove(slice_, now)
 
 
 def _read_service(item: Json) -> bool | None:

@@ -91,7 +91,7 @@ class OptionalObjects(Generic[S]):
     """One project's objects of one such API in one cluster. Calls must come from one thread at a time."""
 
     def __init__(self, api: Api, project: str, offer: Offer[S]) -> None:
-        self._api, self._project, self._offer = api, project, offer
+        self._api, self.project, self._offer = api, project, offer
         self._kept: _Kept[S] | None = None
         self._looked: datetime | None = None
         self._unread = False  # the last look found out nothing: some of ours may be left
@@ -257,7 +257,7 @@ class OptionalObjects(Generic[S]):
 
     def _has_some(self, served: S) -> bool:
         """True if an object of ours was left by an earlier process."""
-        ours = f"{MANAGED_BY}={MANAGER},{NAMESPACE_SLICE},{OWNER}={self._project}"
+        ours = f"{MANAGED_BY}={MANAGER},{NAMESPACE_SLICE},{OWNER}={self.project}"
         markers = [kind for kind in self._offer.kinds(served) if kind.name in self._offer.markers]
         try:
             return any(True for kind in markers for _ in self._api.items(kind.path(), labelSelector=ours))
@@ -268,7 +268,7 @@ class OptionalObjects(Generic[S]):
 
     def _watched(self, served: S) -> _Kept[S]:
         kinds = self._offer.kinds(served)
-        repairs = Repairs(self._api, self._project, lambda: None, kinds)
+        repairs = Repairs(self._api, self.project, lambda: None, kinds)
         beside = self._offer.beside(self._api)
         kept = _Kept(served, {kind.name: kind for kind in kinds}, repairs, beside)
         for informer in kept.informers:

@@ -1,4 +1,4 @@
-"""Objects of an API that may be unreadable, and of which one may be refused: on a server of a few lines (C7, H13)."""
+"""Objects of an API that may be unreadable, where one may be refused: on a server of a few lines (C7, H13)."""
 
 from __future__ import annotations
 
