@@ -16,7 +16,7 @@ demo: .venv/ready ## the whole system on this machine (ONCE=1: the story in simu
 	$(BIN)/egs demo $(if $(ONCE),--once)
 
 test: .venv/ready ## all tests; at the end, where the time went
-	$(BIN)/pytest -n $(WORKERS) --dist loadgroup --budget
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup --max-worker-restart 1 --budget
 
 quick: .venv/ready ## for the inner loop: rooms whose tests start no processes, with few examples
 	EGS_TEST_PROFILE=quick $(BIN)/pytest -n auto -m "not slow" $(QUICK)

@@ -36,7 +36,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if folder is not None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(folder))
     if config.getoption("--budget") and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Budget())
+        config.pluginmanager.register(Budget(config))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,4 +1,7 @@
-"""Where the time of a run went: seconds by folder of tests, and the slowest tests; `--budget` prints it at the end."""
+"""Where the time of a run went: seconds by folder of tests, and the slowest tests; `--budget` prints it at the end.
+
+What fails is named at once: a run that is ended from outside has told it.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,17 @@ DEPTH = 4
 class Budget:
     """Adds up what the reports of one run say."""
 
-    def __init__(self) -> None:
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
         self._tests: dict[str, float] = defaultdict(float)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Set-up, call and teardown of one test, in turn."""
         self._tests[report.nodeid] += report.duration
+        if report.failed:
+            terminal = self._config.pluginmanager.get_plugin("terminalreporter")
+            assert terminal is not None
+            terminal.write_line(f"\nFAILED {report.nodeid}\n{report.longreprtext}")
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """The two tables."""

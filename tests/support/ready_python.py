@@ -83,7 +83,10 @@ def forked(place: str, module: str) -> str:
             sys.exit()
         elif key.fileobj is listening:
             asking, _ = listening.accept()
-            words, streams, _, _ = socket.recv_fds(asking, MOST_BYTES, 3)
+            words, streams = _asked_for(asking)
+            if not words:
+                asking.close()
+                continue
             process = os.fork()
             if process == 0:
                 living.forget(asking, listening)
@@ -98,6 +101,15 @@ def forked(place: str, module: str) -> str:
             living.end(key.fd, watched)
 
 
+def _asked_for(asking: socket.socket) -> tuple[bytes, list[int]]:
+    """Words and streams of who asks; nothing if it was killed before it said them."""
+    try:
+        words, streams, _, _ = socket.recv_fds(asking, MOST_BYTES, 3)
+    except ConnectionError:
+        return b"", []
+    return words, streams
+
+
 class Living:
     """The forks, and who asked for each."""
 
@@ -107,7 +119,8 @@ class Living:
         """By the descriptor that tells of its end."""
 
     def add(self, process: int, asking: socket.socket, watched: selectors.BaseSelector) -> None:
-        asking.send(b"%d" % process)
+        with contextlib.suppress(ConnectionError):  # it was killed meanwhile: its end is the next event
+            asking.send(b"%d" % process)
         self._asked[asking] = process
         end = os.pidfd_open(process)
         self._ends[end] = process, asking
@@ -127,7 +140,7 @@ class Living:
         _, status = os.waitpid(process, 0)
         if self._asked.pop(asking, None):
             watched.unregister(asking)
-            with contextlib.suppress(BrokenPipeError):
+            with contextlib.suppress(ConnectionError):
                 asking.send(b"%d" % os.waitstatus_to_exitcode(status))
         asking.close()
 

@@ -28,8 +28,11 @@ def install(kube: Plane) -> None:
     kube.api.create(CRDS, gpr_crd())
 
     def serves() -> bool:
+        """Its predecessor may be served for another moment."""
         with contextlib.suppress(Rejected):
-            return "items" in kube.api.get(f"{GPRS}/gprs")
+            found = kube.api.get(f"{CRDS}/{name}").get("status", {}).get("conditions") or ()
+            is_established = any((c["type"], c["status"]) == ("Established", "True") for c in found)
+            return is_established and "items" in kube.api.get(f"{GPRS}/gprs")
         return False
 
     eventually(serves, "the custom resource is served", 90)

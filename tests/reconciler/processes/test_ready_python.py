@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -86,6 +87,19 @@ def test_one_that_is_killed_is_gone(python: object) -> None:
         running.kill()
         assert running.wait(60) == -signal.SIGKILL
         eventually(lambda: not is_there(process), "its end")
+
+
+def test_one_that_is_killed_before_it_has_asked_ends_no_other() -> None:
+    """It ended the process that all programs of this run are forked from, and some of them lived on for ever."""
+    program = path(ready_python)
+    place = Path(program).with_name("socket")
+    for words in (b"", b"\0".join((b"/", b"3", b"", b"-c", b"pass"))):
+        asking = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        asking.connect(str(place))
+        if words:
+            socket.send_fds(asking, [words], [0, 1, 2])
+        asking.close()
+    assert subprocess.run([program, "-c", "print(1)"], capture_output=True, timeout=60).stdout == b"1\n"
 
 
 def is_there(process: int) -> bool:

@@ -40,10 +40,14 @@ def found(seen: PodsSeen) -> tuple[Workload, ...]:
     return workloads_in({"east": seen}, HOMES)
 
 
+def unplaced(reader: PodReader) -> list[Workload]:
+    """By one look: the cluster's controllers may replace a pod at any time."""
+    return [one for one in found(reader.read([NAMESPACE])) if any(pod.unplaced for pod in one.pods)]
+
+
 def test_a_deployments_pods_lead_to_it_and_say_why_they_wait(made: Plane) -> None:
     reader = PodReader(made.api, "east")
-    eventually(lambda: [pod for pod in reader.read([NAMESPACE]).pods if pod.unplaced], "a pod without a node")
-    (one,) = found(reader.read([NAMESPACE]))
+    (one,) = eventually(lambda: unplaced(reader), "a pod without a node")
     assert (one.key.kind, one.key.name, one.via, one.phase) == ("Deployment", "chat", "owner", "Pending")
     assert one.model.name is not None
     assert one.model.name.value == "org/name"
@@ -61,8 +65,7 @@ def test_what_may_not_be_read_is_left_out(made: Plane, monkeypatch: pytest.Monke
     """Labels tell instead, and the ReplicaSet's hash."""
     reader = PodReader(made.api, "east")
     monkeypatch.setattr(reader, "_owner", lambda *_: None)
-    eventually(lambda: reader.read([NAMESPACE]).pods, "a pod")
-    (one,) = found(reader.read([NAMESPACE]))
+    (one,) = eventually(lambda: found(reader.read([NAMESPACE])), "a pod")
     assert (one.key.kind, one.key.name) == ("Deployment", "chat")
 
 
