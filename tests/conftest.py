@@ -13,7 +13,7 @@ from reconciler.machine_code import make_ready
 from tests.support import profile
 from tests.support.budget import Budget
 from tests.support.in_memory import memory_folder
-from tests.support.kube import NEW, ON_NEW, ON_OLD, WHY_NEW, Plane, control_plane
+from tests.support.kube import NEW, ON_NEW, ON_OLD, WHY_NEW, Lent, Plane, control_plane
 from tests.support.short_way import goes_short, short_way
 
 profile.load()
@@ -82,11 +82,29 @@ def _short_way(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, None, None]:
+    """A control plane ends with the last test of its group: an idle one takes a twentieth of a core."""
+    yield
+    group = _group(item)
+    if group in RUNNING and nextitem is not None and _group(nextitem) != group:
+        RUNNING.pop(group).end_soon()
+
+
+def _group(item: pytest.Item) -> str:
+    mark = item.get_closest_marker("xdist_group")
+    return str(mark.args[0]) if mark and hasattr(item.config, "workerinput") else ""
+
+
+RUNNING: dict[str, Lent] = {}
+"""Control planes of this process, by the group of tests that use them."""
+
+
 @pytest.fixture(scope="session")
 def plane() -> Iterator[Plane]:
     """One control plane for all tests of this process; see `tests.support.kube`."""
-    with control_plane() as running:
-        yield running
+    with Lent(control_plane()) as RUNNING["plane"]:
+        yield RUNNING["plane"].running
 
 
 @pytest.fixture
@@ -99,8 +117,8 @@ def kube(plane: Plane) -> Plane:
 @pytest.fixture(scope="session")
 def new_plane() -> Iterator[Plane]:
     """Another one, of a Kubernetes that serves what the oldest does not; see `tests.support.kube`."""
-    with control_plane(NEW, WHY_NEW) as running:
-        yield running
+    with Lent(control_plane(NEW, WHY_NEW)) as RUNNING["new_plane"]:
+        yield RUNNING["new_plane"].running
 
 
 @pytest.fixture

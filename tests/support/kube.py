@@ -16,8 +16,10 @@ import contextlib
 import os
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TypeVar
 
@@ -102,6 +104,26 @@ def control_plane(variable: str = "EGS_TEST_KUBE", why: str = WHY) -> Iterator[P
             yield Plane(kubeconfig, store_in(Path(folder)))
         finally:
             subprocess.run([script, "wipe", folder], check=False, timeout=UP_S)
+
+
+class Lent:
+    """A control plane that may end before the session does: beside the tests, as its end takes seconds."""
+
+    def __init__(self, starts: AbstractContextManager[Plane]) -> None:
+        self._held = contextlib.ExitStack()
+        self.running = self._held.enter_context(starts)
+        self._ends = threading.Thread(target=self._held.close)
+
+    def __enter__(self) -> Lent:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if not self._ends.ident:
+            self.end_soon()
+        self._ends.join()
+
+    def end_soon(self) -> None:
+        self._ends.start()
 
 
 def _certificate(folder: Path) -> None:
