@@ -153,8 +153,8 @@ class Backend(Protocol):
     def promises(self, months: int) -> Row:
         """The data of `egs promises`."""
 
-    def watch(self, slice_: str | None, gpr: str | None, every_s: int) -> Iterable[Row]:
-        """The lines of `egs watch -o json`, until the caller stops."""
+    def watch(self, slice_: str | None, gpr: str | None, every_s: int) -> Iterable[Row | None]:
+        """The lines of `egs watch -o json`, until the caller stops; None whenever there was none for `every_s`."""
 
     def create(self, request: str, terms: Mapping[str, Any], *, is_trial: bool) -> Filed:
         """File a request; `terms` as for `quotes`."""

@@ -44,6 +44,8 @@ def watch(
       egs watch --gpr vision/train
     """
     for line in backend.watch(slice_, gpr, every):
+        if line is None:
+            continue
         _text(json.dumps(line, ensure_ascii=False) if output is WatchForm.JSON else as_text(line))
         # A reader of a pipe gets each line when it comes.
         _flush()

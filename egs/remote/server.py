@@ -133,10 +133,11 @@ class Server:
     def promises(self, months: int) -> Row:
         return _row(asking.get("promises", {"months": months}))
 
-    def watch(self, slice_: str | None, gpr: str | None, every_s: int) -> Iterable[Row]:
+    def watch(self, slice_: str | None, gpr: str | None, every_s: int) -> Iterable[Row | None]:
         from egs.remote.streams import followed
 
-        return followed(slice_, gpr if gpr is None or "/" in gpr or slice_ is None else f"{slice_}/{gpr}")
+        request = gpr if gpr is None or "/" in gpr or slice_ is None else f"{slice_}/{gpr}"
+        return followed(slice_, request, every_s)
 
     def change(self, request: str, fields: Mapping[str, Any], subject: str) -> None:
         given = {

@@ -19,8 +19,8 @@ Line = dict[str, Any]
 """One change, as `-o json` prints it."""
 
 
-def followed(slice_: str | None, gpr: str | None) -> Iterator[Line]:
-    """Events, and the state of that request or of that slice's requests."""
+def followed(slice_: str | None, gpr: str | None, every_s: float) -> Iterator[Line | None]:
+    """Events, and the state of that request or of that slice's requests; None where none came for `every_s`."""
     if gpr is not None and "/" not in gpr:
         raise wrong_use(f"{gpr} names no request; write SLICE/GPR, for example vision/train")
     about = {"slice": None if gpr else slice_, "gpr": gpr}
@@ -29,11 +29,14 @@ def followed(slice_: str | None, gpr: str | None) -> Iterator[Line]:
         streams.append(lambda: _requests("gpr/watch", {"gprId": gpr}))
     elif slice_ is not None:
         streams.append(lambda: _requests("watch", {"sliceName": slice_}))
-    return merged(streams)
+    return merged(streams, every_s)
 
 
-def merged(streams: list[Callable[[], Iterator[Line]]]) -> Iterator[Line]:
-    """The lines of all streams as they come; a thread reads each stream, and the first error ends all."""
+def merged(streams: list[Callable[[], Iterator[Line]]], every_s: float) -> Iterator[Line | None]:
+    """The lines of all streams as they come; a thread reads each stream, and the first error ends all.
+
+    None whenever no line came for `every_s` seconds.
+    """
     found: queue.Queue[Line | Exception] = queue.Queue()
 
     def read(stream: Callable[[], Iterator[Line]]) -> None:
@@ -47,7 +50,11 @@ def merged(streams: list[Callable[[], Iterator[Line]]]) -> Iterator[Line]:
         # A new thread has an empty context, and SERVER is set in ours.
         threading.Thread(target=copy_context().run, args=(read, stream), daemon=True).start()
     while True:
-        line = found.get()
+        try:
+            line = found.get(timeout=every_s)
+        except queue.Empty:
+            yield None
+            continue
         if isinstance(line, Exception):
             raise line
         yield line

@@ -122,7 +122,7 @@ class Repository:
 
         return promises_of(self.where.repo, self.where.now, months)
 
-    def watch(self, slice_: str | None, gpr: str | None, every_s: int) -> Iterator[Row]:
+    def watch(self, slice_: str | None, gpr: str | None, every_s: int) -> Iterator[Row | None]:
         from reconciler.queries.event_search import Filter
         from reconciler.queries.status_changes import follow
         from reconciler.signals import ended_by_signals, looks

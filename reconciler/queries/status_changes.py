@@ -41,8 +41,8 @@ class Seen:
     requests: Mapping[str, Line] | None = None  # by path
 
 
-def follow(repo: str | None, wanted: Filter, looks: Iterable[None]) -> Iterator[Line]:
-    """Every change between two looks. A repository that answered once may be away for a while after."""
+def follow(repo: str | None, wanted: Filter, looks: Iterable[None]) -> Iterator[Line | None]:
+    """Every change between two looks, and None after each. A repository that answered once may be away later."""
     _check(wanted)
     seen: Seen | None = None
     is_away = False
@@ -61,6 +61,7 @@ def follow(repo: str | None, wanted: Filter, looks: Iterable[None]) -> Iterator[
             _say_what_is_not_there(found, wanted)
         seen, is_away = found, False
         yield from lines
+        yield None
 
 
 def _say_what_is_not_there(found: Seen, wanted: Filter) -> None:

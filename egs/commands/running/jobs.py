@@ -20,9 +20,11 @@ from egs.commands.running.job_logs import Own, Tail, beside, tail_of
 from egs.commands.watch import as_text
 
 MANIFESTS = "The YAML file with the Kubernetes objects."
-_RUNS = "WorkloadRunning"
-_OVER = {"WorkloadSucceeded": 0, "WorkloadFailed": 1, "WorkloadRemoved": 1}
-"""Reasons of the events that end `--watch`, with its exit code."""
+_OVER = {"Succeeded": 0, "Failed": 1, "Removed": 1}
+"""Phases that end `--watch`, with its exit code."""
+_EARLIER_LOOKS = 12
+"""Looks at an end that was there at the first one until it counts: it is of an earlier workload of that name, whose
+file was deleted so recently that the controller has not seen it."""
 EVERY_S = 5
 
 Workload = Annotated[str, argument(metavar="SLICE/NAME", help="The workload.")]
@@ -81,7 +83,7 @@ def run(  # noqa: PLR0913 - each is an option of the command
       egs job run evaluate.yaml --slice vision --gpr train
 
     The objects are applied when the request starts, and removed when its lease ends. --watch also shows what the pods
-    write, and exits 1 if the workload fails or is removed before it has succeeded.
+    write, and exits 1 if the workload fails, is removed before it has succeeded, or cannot start any more.
     """
     terms: dict[str, Any] = {
         "nodes": nodes,
@@ -108,18 +110,70 @@ def run(  # noqa: PLR0913 - each is an option of the command
 
 def _followed(backend: Backend, done: Row, way: Own) -> int:
     """Prints each change of its request, and its logs, until the workload is over; returns the exit code."""
-    own = f"workload {done['workload']} is "
+    course = _Course(done["workload"])
     with contextlib.ExitStack() as logs:
         for line in backend.watch(done["slice"], done["gpr"], EVERY_S):
-            output.text(as_text(line))
-            if line["kind"] != "event" or not line["message"].startswith(own):
-                continue
-            if line["reason"] == _RUNS:
+            if line is not None:
+                output.text(as_text(line))
+                if not course.is_told_by(line):
+                    continue
+            code = course.look(_jobs(backend, done["slice"]))
+            if course.has_begun:
                 logs.close()
                 logs.enter_context(beside(_tail(backend, done["workload"], way)))
-            if line["reason"] in _OVER:
-                return _OVER[line["reason"]]
+            if code is not None:
+                return code
     return 0
+
+
+class _Course:
+    """One workload, look by look. Its state counts, not its events: a stream may begin with those of an earlier one."""
+
+    def __init__(self, workload: str) -> None:
+        self._workload = workload
+        self._first: Row | None = None
+        self._last: Row | None = None
+        self._looks = 0
+        self.has_begun = False
+        """True if it runs since the last look."""
+
+    def is_told_by(self, line: Row) -> bool:
+        """True if the line says that something became of the workload."""
+        return line["kind"] == "event" and str(line["message"]).startswith(f"workload {self._workload} is ")
+
+    def look(self, rows: list[Row] | None) -> int | None:
+        """The exit code if it is over; None: it goes on. Without rows nothing is known."""
+        self.has_begun = False
+        if rows is None:
+            return None
+        was = self._last
+        job = next((row for row in rows if f"{row['slice']}/{row['name']}" == self._workload), None)
+        self._last, self._looks = job, self._looks + 1
+        if job is None:
+            if was is not None:
+                output.note(f"the file of workload {self._workload} is gone")
+            return None if was is None else 1
+        if self._looks == 1:
+            self._first = job
+        if job == self._first and job["phase"] in _OVER and self._looks <= _EARLIER_LOOKS:
+            return None
+        self.has_begun = job["phase"] == "Running" and (
+            was is None or (was["phase"], was["since"]) != ("Running", job["since"])
+        )
+        if (job["phase"], job["reason"]) == ("Pending", "RequestOver"):
+            output.note(f"workload {self._workload} cannot start: {job['message']}")
+            return 1
+        return _OVER.get(job["phase"])
+
+
+def _jobs(backend: Backend, slice_: str) -> list[Row] | None:
+    """The slice's workloads; None while they cannot be read: what is watched says why, and the next look may do."""
+    try:
+        return backend.rows("jobs", {"slice": slice_})
+    except Exception as error:
+        if not hasattr(error, "reason"):  # refusals and faults of both backends have one
+            raise
+        return None
 
 
 def _tail(backend: Backend, workload: str, way: Own) -> Tail | None:

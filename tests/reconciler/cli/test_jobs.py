@@ -11,6 +11,7 @@ import yaml
 
 from egs.commands.backend import Backend
 from egs.commands.errors import Said
+from egs.commands.output import Row
 from egs.commands.running import jobs
 from egs.commands.running.job_logs import Own
 from tests.reconciler.cli.rig import (
@@ -160,32 +161,69 @@ def event(reason: str, message: str) -> dict[str, Any]:
     return {**head, "reason": reason, "message": message}
 
 
-@pytest.mark.parametrize(("last", "code"), [("Succeeded", 0), ("Failed", 1), ("Removed", 1)])
+def row(phase: str, reason: str | None = None, since: str = "2026-11-21T08:00:00Z", name: str = "x") -> Row:
+    return {"slice": "a", "name": name, "phase": phase, "reason": reason, "message": "why", "since": since}
+
+
+WAITS, RUNS = row("Pending", "RequestWaits"), row("Running")
+OTHER = row("Failed", name="other")
+
+
+class Lines:
+    """A backend: in turn the workloads of a look, or the line that comes before it."""
+
+    def __init__(self, *happened: Row | list[Row] | None) -> None:
+        self._happened, self._rows = happened, []
+
+    def watch(self, slice_: str, gpr: str, every_s: int) -> Iterable[Row | None]:
+        assert (slice_, gpr) == ("a", "a/x")
+        for each in self._happened:
+            if isinstance(each, list):
+                self._rows = each
+            yield None if isinstance(each, list) else each
+
+    def rows(self, kind: str, filters: Row) -> list[Row]:
+        assert (kind, filters) == ("jobs", {"slice": "a"})
+        if self._rows == [AWAY]:
+            raise Said("the server does not answer", "Unavailable", 3)
+        return self._rows
+
+    def whole(self, kind: str, name: str) -> Row:
+        job = {"slice": "a", "name": "x", "cluster": "east", "namespace": "a", "objects": []}
+        return {"job": job, "cluster": {"driver": "embedded"}}[kind]
+
+
+AWAY = row("Away")
+LATE = event("GPRCompleted", "too late")
+
+
+@pytest.mark.parametrize(
+    ("happened", "code"),
+    [
+        pytest.param([[WAITS], [RUNS], [row("Succeeded")]], 0, id="it succeeds"),
+        pytest.param([[WAITS], [RUNS], [row("Failed")]], 1, id="it fails"),
+        pytest.param([[RUNS], [row("Removed")]], 1, id="its lease ends before it does"),
+        pytest.param([[WAITS], [row("Pending", "RequestOver")]], 1, id="its request was rejected"),
+        pytest.param([[row("Pending", "RequestOver")]], 1, id="its request was over"),
+        pytest.param([[WAITS], []], 1, id="its file is deleted"),
+        pytest.param([[], [WAITS], [row("Succeeded")]], 0, id="it is on main after a while"),
+        pytest.param([[AWAY], [WAITS], [AWAY], [row("Failed")]], 1, id="a look that fails ends nothing"),
+        pytest.param([[row("Failed")], [WAITS], [row("Succeeded")]], 0, id="one before it had failed"),
+        pytest.param([[row("Failed")]] * 13, 1, id="as one before it, for a minute"),
+        pytest.param(
+            [[WAITS], event("WorkloadFailed", "workload a/x is Failed: an hour ago"), [row("Succeeded")]],
+            0,
+            id="an event of one before it",
+        ),
+    ],
+)
 def test_watch_ends_with_the_workload_and_not_with_another(
-    last: str, code: int, capsys: pytest.CaptureFixture[str]
+    happened: list[Row | list[Row]], code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    class Lines:
-        def watch(self, slice_: str, gpr: str, every_s: int) -> Iterable[dict[str, Any]]:
-            assert (slice_, gpr) == ("a", "a/x")
-            yield event("WorkloadFailed", "workload a/other is Failed")
-            yield event("WorkloadRunning", "workload a/x is Running")
-            yield event(f"Workload{last}", f"workload a/x is {last}: why")
-            yield event("GPRCompleted", "too late")
-
-        def whole(self, kind: str, name: str) -> dict[str, Any]:
-            """A fault while it is looked at ends nothing."""
-            if last == "Failed":
-                raise Said("the server does not answer", "Unavailable", 3)
-            job = {"slice": "a", "name": "x", "cluster": "east", "namespace": "a", "objects": []}
-            return {"job": job, "cluster": {"driver": "embedded"}}[kind]
-
+    """What counts is its state, whatever events say; J1."""
+    looks = [[*each, OTHER] if isinstance(each, list) and each != [AWAY] else each for each in happened]
     done = {"slice": "a", "gpr": "a/x", "workload": "a/x"}
-    assert jobs._followed(cast(Backend, Lines()), done, Own()) == code
+    assert jobs._followed(cast(Backend, Lines(*looks, LATE)), done, Own()) == code
     told = capsys.readouterr()
     assert "too late" not in told.out
-    why = (
-        "the server does not answer"
-        if last == "Failed"
-        else "is simulated, so that the pods of x write no logs"
-    )
-    assert why in told.err
+    assert told.err.count("is simulated, so that the pods of x write no logs") == ([RUNS] in happened)

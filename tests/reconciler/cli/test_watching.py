@@ -40,7 +40,7 @@ def watched(repo: object, *acts: Act, is_json: bool = True, **wanted: str) -> tu
 
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        lines = list(follow(str(repo), Filter(**wanted), steps()))
+        lines = [line for line in follow(str(repo), Filter(**wanted), steps()) if line is not None]
     return lines if is_json else [as_text(line) for line in lines], err.getvalue()
 
 
