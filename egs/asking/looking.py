@@ -152,19 +152,21 @@ def advise(  # noqa: PLR0913 - each is a term of the question
     hours: int = 24,
     patience: str = "1h",
     cold_start: str = "10m",
-    gpus_per_node: int = 1,
+    gpus_per_node: int | None = None,
     gpu_shapes: Sequence[str] = (),
+    endpoint_name: str | None = None,
 ) -> Script[Answered]:
     """Nodes by hour, by when to file for missing ones, and the requests that would do so: as `egs advise -o json`.
 
-    `patience` is the price of waiting: after so long it has cost as much as the work.
+    `patience` is the price of waiting: after so long it has cost as much as the work. With `endpoint_name` it learns
+    from what that endpoint served, and nodes have as many GPUs as those of its request.
 
     Example:
         >>> egs.advise("vision", auth, patience="30m")["method"]
         'known-needs'
     """
     terms = {"hours": hours, "patience": patience, "coldStart": cold_start, "gpusPerNode": gpus_per_node}
-    asked = {**terms, "gpuShape": ",".join(gpu_shapes)}
+    asked = {**terms, "gpuShape": ",".join(gpu_shapes), "endpoint": endpoint_name}
     return _report(f"{API}/advice/{quote(workspace_name, safe='')}", asked, authenticated_session)
 
 

@@ -136,7 +136,10 @@ class Backend(Protocol):
         """The data of `egs diagnose`; `slice_` narrows the search."""
 
     def advice(self, slice_: str, terms: Mapping[str, Any]) -> Row:
-        """The data of `egs advise`; `terms`: hours, patience, coldStart, gpusPerNode, gpuShape (a list, or None)."""
+        """The data of `egs advise`; `terms`: hours, patience, coldStart, gpusPerNode, gpuShape.
+
+        `gpuShape` is a list; both may be None. With `endpoint` it learns from what that one served.
+        """
 
     def insights(self, days: int) -> Row:
         """The data of `egs insights`."""

@@ -49,6 +49,8 @@ PUSHES = Place({"pull_request": options.StraightOn, **_WRITES}, "push")
 PUSHES_AT = Place({**PUSHES.options, "now": options.Now}, "push")
 ASKS = Place({"pull_request": options.AsksFirst, **_WRITES}, "pull-request")
 ASKS_AT = Place({**ASKS.options, "now": options.Now}, "pull-request")
+ASKS_OF_METRICS = Place({**ASKS_AT.options, "metrics_files": options.MetricsFiles}, "pull-request")
+"""Also asks the clusters' Prometheus."""
 DECIDES = Place({**_WRITES, "now": options.Now})
 
 

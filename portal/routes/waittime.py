@@ -9,7 +9,7 @@ from fastapi import APIRouter, Body, Path, Query
 from portal.http.context import Asking, Envelope, Looking, Of, Page, ok
 from portal.identity.rights import seen_slice
 from portal.openapi.refusals import refusals
-from portal.views.advice_rows import advice
+from portal.views.advice_rows import advice, served
 from portal.views.quotes import WaitAsk, WaitTime, quoted
 from reconciler.queries.demand.slice_advice import MOST_HOURS, Question
 
@@ -69,14 +69,25 @@ async def ask_advice(  # noqa: PLR0913 - each is a parameter of the question
         Query(alias="coldStart", max_length=20, description="From a lease's start until its work runs."),
     ] = "10m",
     gpus_per_node: Annotated[
-        int, Query(alias="gpusPerNode", ge=1, le=1024, description="GPUs each node has at least.")
-    ] = 1,
+        int | None,
+        Query(
+            alias="gpusPerNode",
+            ge=1,
+            le=1024,
+            description="GPUs each node has at least; absent: 1, for an endpoint those of its request.",
+        ),
+    ] = None,
     gpu_shape: Annotated[
         str, Query(alias="gpuShape", max_length=500, description="Shapes, comma-separated; empty: any.")
+    ] = "",
+    endpoint: Annotated[
+        str,
+        Query(max_length=63, description="Learn from what this endpoint served; empty: from requests."),
     ] = "",
 ) -> Envelope[dict[str, Any]]:
     """As `egs advise -o json`: nodes by hour, by when to file for missing ones, and the requests that would do so."""
     seen_slice(view, caller, name)
     shapes = tuple(shape for shape in gpu_shape.split(",") if shape)
-    asked = Question(hours, patience, cold_start, gpus_per_node, shapes)
-    return ok(await parts.costly.answer(advice, view, name, asked))
+    asked = Question(hours, patience, cold_start, gpus_per_node, shapes, endpoint)
+    past = await served(view, name, asked, parts.sources.past)
+    return ok(await parts.costly.answer(advice, view, name, asked, past))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -86,8 +87,15 @@ class Repository:
             cold_start=terms["coldStart"],
             gpus_per_node=terms["gpusPerNode"],
             shapes=tuple(terms["gpuShape"] or ()),
+            endpoint=terms.get("endpoint", ""),
         )
-        return advice_of(self.where.repo, self.where.now, slice_, asked)
+        if not asked.endpoint:
+            return advice_of(self.where.repo, self.where.now, slice_, asked)
+        from reconciler.telemetry.served_history import PastLoads
+
+        files = self.where.metrics_files
+        with closing(PastLoads(None if files is None else Path(files).expanduser())) as past:
+            return advice_of(self.where.repo, self.where.now, slice_, asked, past)
 
     def insights(self, days: int) -> Row:
         from reconciler.queries.insight_rows import insights_of

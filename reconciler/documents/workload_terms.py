@@ -17,6 +17,7 @@ from reconciler.model.workload_port import (
     WorkloadTerms,
     in_order,
 )
+from schemas.documents.endpoint import EndpointSpec
 from schemas.documents.workload import WorkloadSpec
 from schemas.rules.workload_rules import identity
 from schemas.status.gpr_status import GPRStatus, Phase
@@ -39,7 +40,7 @@ def digest_of(spec: WorkloadSpec) -> str:
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def namespace_of(spec: WorkloadSpec, wanted: Wanted) -> str | None:
+def namespace_of(spec: WorkloadSpec | EndpointSpec, wanted: Wanted) -> str | None:
     """Where it runs; None if its slice does not have the namespace, or has none."""
     slice_ = wanted.slices.get(spec.slice)
     if slice_ is None:

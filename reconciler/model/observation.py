@@ -41,9 +41,24 @@ class Load:
     pods: str  # what their names begin with
 
 
+@dataclass(frozen=True)
+class Past:
+    """Whose requests of the last weeks are counted, and where: a whole endpoint, with versions that are gone."""
+
+    cluster: str
+    source: Prometheus
+    namespace: str
+    endpoint: str  # what the names of its Deployments begin with
+    others: tuple[str, ...]  # Deployments of other endpoints there, whose names begin so too
+
+
 Observed = Mapping[str, Mapping[str, Observation]]
 """By endpoint and version; an endpoint whose source does not answer is absent."""
 Watch = Callable[[Sequence[Asked], datetime], Observed]
 """Observes endpoints now. Never raises."""
 CountLoad = Callable[[Load, datetime], float | None]
 """Requests that run and wait; None: no pod tells. Raises `Fault` or `UserError`. Called from any thread."""
+CountPast = Callable[[Past, datetime], tuple[float | None, ...]]
+"""Requests that ran and waited on the mean in each hour of the last two weeks, oldest first; None: no pod told.
+
+Raises `Fault` or `UserError`. Called from any thread."""

@@ -81,6 +81,11 @@ class PrometheusTelemetry:
         """The rows of another question's answer. Raises `Fault` or `UserError`."""
         return self._asked("query", query, {"time": _text(now)}, "vector")
 
+    def matrix(self, query: str, start: datetime, end: datetime, step: timedelta) -> list[dict[str, Any]]:
+        """The rows of its answers at each step of that time, both ends included. Raises `Fault` or `UserError`."""
+        over = {"start": _text(start), "end": _text(end), "step": _seconds(step)}
+        return self._asked("query_range", query, over, "matrix")
+
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._http.close()

@@ -71,7 +71,7 @@ def load(
 
 
 @dataclass(slots=True)
-class _Opened:
+class OpenSources:
     """A connection for each cluster's Prometheus, opened again when its manifest changes."""
 
     files: Path | None
@@ -96,7 +96,7 @@ class ModelLoads:
     """`CountLoad` of one process, shared by its callers. `files`: credentials of Prometheus; None: there are none."""
 
     def __init__(self, files: Path | None = None) -> None:
-        self._opened, self._lock = _Opened(files), Lock()
+        self._opened, self._lock = OpenSources(files), Lock()
         self._known: dict[tuple[str, str, str], tuple[datetime, float | None]] = {}
 
     def __call__(self, asked: Load, now: datetime) -> float | None:
@@ -125,7 +125,7 @@ class ModelWatch:
         steady_s: Callable[[], float] = monotonic_s,
     ) -> None:
         """`open_` gives the source of a cluster's metrics; None: its Prometheus."""
-        self._open: Open = open_ or _Opened(files).source
+        self._open: Open = open_ or OpenSources(files).source
         self._steady_s = steady_s
         self._looked: dict[str, datetime] = {}
         self._known: dict[str, tuple[Asked, datetime, dict[str, Observation]]] = {}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.model.observation import Load
+from reconciler.model.observation import Load, Past
 from schemas.errors import Fault
 from tests.support.endpoints import document, version
 from tests.support.portal import KEYS, Site
@@ -77,6 +77,33 @@ def test_a_version_needs_replicas_for_its_requests(site: Site, monkeypatch: pyte
             assert client.get(f"{API}/replicas", params={"version": "v1"}).status_code == 503
 
 
+def test_advice_takes_what_it_served(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """J3: the API and the page; a Prometheus that is silent is no advice."""
+    asked: list[Past] = []
+
+    def past(question: Past, _: datetime) -> tuple[float | None, ...]:
+        asked.append(question)
+        if len(asked) > 2:
+            raise Fault("it does not answer", "MetricsUnreachable")
+        return tuple(160.0 * (hour % 24 < 8) for hour in range(240))
+
+    parts = site.portal.parts
+    monkeypatch.setattr(
+        site.portal.app.state, "parts", replace(parts, sources=replace(parts.sources, past=past))
+    )
+    page = "/workspaces/vision/advice?endpoint=chat"
+    with site.client("bo-viewer") as client:
+        found = client.get("/api/v1/advice/vision", params={"endpoint": "chat"}).json()["data"]
+        assert (found["endpoint"], found["historyHours"]) == ("chat", 240)
+        assert (asked[0].cluster, asked[0].namespace, asked[0].endpoint) == ("east", "vision", "chat")
+        client.headers.update({"Accept": "text/html"})
+        assert '<option value="chat" selected>Endpoint chat</option>' in client.get(page).text
+        assert client.get(page).status_code == 503
+        assert client.get("/api/v1/advice/vision", params={"endpoint": "chat"}).status_code == 503
+        assert client.get("/api/v1/advice/vision", params={"endpoint": "no"}).status_code == 404
+        assert client.get("/api/v1/advice/nlp", params={"endpoint": "chat"}).status_code == 404
+
+
 @pytest.fixture(scope="module")
 def url(site: Site) -> Iterator[str]:
     with site.server() as address:
@@ -96,5 +123,5 @@ def test_weights_are_changed_through_the_sdk(site: Site, url: str, face: str) ->
     site.refresh()
     (found,) = do("list_inference_endpoint", "vision", session).endpoints
     assert (found.endpoint_name, [each.wanted for each in found.versions]) == ("chat", [70, 30])
-    assert do("endpoint", "vision/chat", session).rollout["target"] == {"v1": 70, "v2": 30}
+    assert [each.wanted for each in do("endpoint", "vision/chat", session).versions] == [70, 30]
     assert do("describe_inference_endpoint", "vision", "chat", "east", session).endpoint_name == "chat"

@@ -9,7 +9,7 @@ import typer
 
 from egs.commands import options, output
 from egs.commands.backend import Backend
-from egs.commands.declare import ASKS_AT, declare
+from egs.commands.declare import ASKS_OF_METRICS, declare
 from egs.commands.errors import wrong_use
 from egs.commands.options import option
 from egs.commands.output import Column, Form, Row, at, field
@@ -19,7 +19,8 @@ MOST_PROPOSED = 10
 
 
 def register(app: typer.Typer) -> None:
-    declare(app, "advise", "Say how many nodes a slice will need, and by when to file.", advise, ASKS_AT)
+    about = "Say how many nodes a slice will need, and by when to file."
+    declare(app, "advise", about, advise, ASKS_OF_METRICS)
 
 
 HOURS: tuple[Column, ...] = (
@@ -42,7 +43,10 @@ PROPOSALS: tuple[Column, ...] = (
 
 def advise(  # noqa: PLR0913 - each is an option of the command
     backend: Backend,
-    slice_: Annotated[str, options.argument(metavar="SLICE", help="The slice.")],
+    about: Annotated[
+        str,
+        options.argument(metavar="SLICE[/ENDPOINT]", help="The slice, or one of its endpoints."),
+    ],
     hours: Annotated[int, option("--hours", min=1, max=168, metavar="N", help="Hours to look ahead.")] = 24,
     patience: Annotated[
         str,
@@ -54,8 +58,14 @@ def advise(  # noqa: PLR0913 - each is an option of the command
         str, option("--cold-start", metavar="D", help="From a lease's start until its work runs: 10m.")
     ] = "10m",
     gpus_per_node: Annotated[
-        int, option("--gpus-per-node", min=1, metavar="G", help="GPUs each node has at least.")
-    ] = 1,
+        int | None,
+        option(
+            "--gpus-per-node",
+            min=1,
+            metavar="G",
+            help="GPUs each node has at least; default 1, for an endpoint those of its request.",
+        ),
+    ] = None,
     shape: options.Shapes = None,
     priority: Annotated[
         int, option("--priority", min=1, max=300, metavar="P", help="Of requests that --propose files.")
@@ -72,10 +82,12 @@ def advise(  # noqa: PLR0913 - each is an option of the command
       egs advise vision
       egs advise vision --hours 48 --patience 30m -o json
       egs advise vision --gpus-per-node 8 --propose
+      egs advise vision/captions
 
-    It learns from the slice's own use of the last two weeks, over the lead of a new request (the promised wait and
-    --cold-start), and says when a plain threshold does as well. --propose files the requests that cannot be filed
-    later, as `egs gpr create` does: as a pull request unless you say --push; a server does it as the project says.
+    It learns from the slice's own use of the last two weeks, or from what an endpoint served in them, over the lead
+    of a new request (the promised wait and --cold-start), and says when a plain threshold does as well. --propose
+    files the requests that cannot be filed later, as `egs gpr create` does: as a pull request unless you say --push;
+    a server does it as the project says.
     """
     terms = {
         "hours": hours,
@@ -84,6 +96,11 @@ def advise(  # noqa: PLR0913 - each is an option of the command
         "gpusPerNode": gpus_per_node,
         "gpuShape": shape or None,
     }
+    slice_, slash, endpoint = about.partition("/")
+    if slash and not endpoint:
+        raise wrong_use(f"{about}: write SLICE or SLICE/ENDPOINT")
+    if endpoint:
+        terms["endpoint"] = endpoint
     found = backend.advice(slice_, terms)
     if output is Form.TABLE:
         _show(found)
@@ -100,6 +117,9 @@ def _show(found: Row) -> None:
     output.text(f"A node that is filed for now works in {lead}: the plan promises it in {wait}.")
     output.text("")
     output.rows(found["hours"], Form.TABLE, HOURS, "")
+    if found["silentHours"]:
+        hours = output.counted(found["silentHours"], "hour")
+        output.note(f"no server told in {hours} of the history; they count as none served")
     if found["tooSmall"]:
         hours = output.counted(found["tooSmall"], "hour")
         output.note(
@@ -109,6 +129,8 @@ def _show(found: Row) -> None:
     if found["proposals"]:
         output.text("")
         output.rows(found["proposals"], Form.TABLE, PROPOSALS, "")
+        if found["endpoint"]:
+            output.note("name the request in the endpoint's `gpr`, so that it is served there")
 
 
 def _file(backend: Backend, found: Row, priority: int) -> None:

@@ -11,9 +11,9 @@ from starlette.responses import Response
 
 from portal.identity.rights import seen_slice
 from portal.pages.visit import Visiting
-from portal.views.advice_rows import advice
+from portal.views.advice_rows import advice, served
 from reconciler.queries.demand.slice_advice import Question
-from schemas.errors import UserError
+from schemas.errors import Fault, UserError
 from schemas.reading.units import parse_instant
 
 router = APIRouter(include_in_schema=False)
@@ -30,13 +30,15 @@ async def advice_page(  # noqa: PLR0913 - each is a field of the form
     hours: Annotated[int, Query(ge=1, le=168)] = 24,
     patience: Text = "1h",
     cold_start: Text = "10m",
-    gpus_per_node: Annotated[int, Query(alias="gpusPerNode", ge=1, le=1024)] = 1,
+    gpus_per_node: Annotated[str, Query(alias="gpusPerNode", pattern="^([1-9][0-9]{0,3})?$")] = "",
     gpu_shape: Annotated[str, Query(alias="gpuShape", max_length=500)] = "",
+    endpoint: Annotated[str, Query(max_length=63)] = "",
 ) -> Response:
     """The data of `GET advice/<name>` as a chart and a table, with a way to file for what is missing."""
     seen_slice(visit.view, visit.caller, name)
     shapes = tuple(word for shape in gpu_shape.split(",") if (word := shape.strip()))
-    asked = Question(hours, patience, cold_start, gpus_per_node, shapes)
+    gpus = int(gpus_per_node) if gpus_per_node else None
+    asked = Question(hours, patience, cold_start, gpus, shapes, endpoint)
     shared: dict[str, Any] = {
         "name": name,
         "asked": asked,
@@ -45,9 +47,17 @@ async def advice_page(  # noqa: PLR0913 - each is a field of the form
         "offered": sorted(
             {pool.gpu_shape for spec in visit.view.wanted.clusters.values() for pool in spec.pools}
         ),
+        "endpoints": [
+            one.partition("/")[2] for one in sorted(visit.view.wanted.endpoints) if one.startswith(f"{name}/")
+        ],
     }
     try:
-        found = await visit.parts.costly.answer(advice, visit.view, name, asked)
+        past = await served(visit.view, name, asked, visit.parts.sources.past)
+        found = await visit.parts.costly.answer(advice, visit.view, name, asked, past)
+    except Fault as error:
+        return visit.page(
+            "user/advice.html", HTTPStatus.SERVICE_UNAVAILABLE, found=None, refused=str(error), **shared
+        )
     except UserError as error:
         return visit.page(
             "user/advice.html", HTTPStatus.UNPROCESSABLE_ENTITY, found=None, refused=str(error), **shared

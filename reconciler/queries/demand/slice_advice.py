@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
+from reconciler.model.observation import CountPast
 from reconciler.queries.arguments import lasting
 from reconciler.queries.demand.request_load import known_needs, load_of, own_ends
+from reconciler.queries.demand.served_load import Served, asked_of, served_of
 from reconciler.queries.quotes import QuoteContext, shape_field, slice_of, wished
 from reconciler.queries.state import State, clock, read_state
 from reconciler.sources.command_errors import NotAllowed, WrongUse
@@ -30,16 +32,31 @@ class Question:
     hours: int = 24
     patience: str = "1h"
     cold_start: str = "10m"
-    gpus_per_node: int = 1
+    gpus_per_node: int | None = None
+    """None: one, for an endpoint those of its request."""
     shapes: tuple[str, ...] = ()
+    endpoint: str = ""
+    """Learn from what this one served; empty: from the slice's requests."""
 
 
-def advice_of(repo: str | None, now: str | None, slice_: str, asked: Question) -> dict[str, Any]:
-    """The data of `egs advise -o json` on a repository."""
+def advice_of(
+    repo: str | None, now: str | None, slice_: str, asked: Question, past: CountPast | None = None
+) -> dict[str, Any]:
+    """The data of `egs advise -o json` on a repository. `past` asks for what endpoints served."""
     check(asked)
     with opened(repo) as source:
         state = read_state(source, clock(now, source))
-    return slice_advice(state, slice_, asked, plan(state.snapshot))
+    served = None if past is None else what_was_served(state, slice_, asked, past)
+    return slice_advice(state, slice_, asked, plan(state.snapshot), served)
+
+
+def what_was_served(state: State, slice_: str, asked: Question, past: CountPast) -> Served | None:
+    """Asks the clusters' Prometheus; None: advice is for no endpoint. Raises Fault if one is silent, and UserError."""
+    if not asked.endpoint:
+        return None
+    questions = asked_of(state, slice_, asked.endpoint)
+    answers = [past(one, state.now) for one in questions]
+    return served_of(state, slice_, asked.endpoint, asked.gpus_per_node, answers)
 
 
 def check(asked: Question) -> None:
@@ -55,20 +72,27 @@ def check(asked: Question) -> None:
         raise WrongUse(f"--cold-start {asked.cold_start}: at most {LONGEST_COLD_START.days} days")
 
 
-def slice_advice(state: State, slice_: str, asked: Question, planned: Plan) -> dict[str, Any]:
+def slice_advice(
+    state: State, slice_: str, asked: Question, planned: Plan, served: Served | None = None
+) -> dict[str, Any]:
     """Pure. Raises NotFound for an unknown slice, and NotAllowed if the plan offers it no node at all."""
     slice_of(state, slice_)
+    asked = replace(
+        asked, gpus_per_node=asked.gpus_per_node or (1 if served is None else served.gpus_per_node)
+    )
     wait_s = _promised_wait(state, slice_, asked, planned)
     cold_s = int(parse_duration(asked.cold_start).total_seconds())
     terms = Terms(wait_s + cold_s, int(parse_duration(asked.patience).total_seconds()))
     world = state.snapshot
-    load = load_of(state.facts, slice_, world.now)
+    load = load_of(state.facts, slice_, world.now) if served is None else served.load
     known = known_needs(slice_, state.facts, world, planned, asked.hours)
     found = advised(load, terms, known, world.now)
     return {
         "slice": slice_,
+        "endpoint": None if served is None else served.endpoint,
         "at": wire(instant(world.now)),
         "historyHours": len(load.nodes),
+        "silentHours": 0 if served is None else served.silent_hours,
         "leadSeconds": terms.lead_s,
         "promisedWaitSeconds": wait_s,
         "patienceSeconds": terms.patience_s,
@@ -105,6 +129,8 @@ def _method(choice: Choice | None) -> str:
 def _sentence(found: Advice, load: Load) -> str:
     """What the advice rests on, for people."""
     choice, days = found.choice, len(load.nodes) * load.step_s / DAY_S
+    if choice is None and days >= LEAST_DAYS:
+        return f"Nothing was used in the last {days:.0f} days: these are the needs of filed requests alone."
     if choice is None:
         return (
             f"The use of {days:.1f} days is known and {LEAST_DAYS} are needed: these are the needs of filed "

@@ -19,6 +19,7 @@ from reconciler.settings import Settings
 from reconciler.store.store_port import Store
 from reconciler.telemetry.fleet_telemetry import FleetTelemetry
 from reconciler.telemetry.open_telemetry import Simulated, TelemetryOptions, open_telemetry
+from reconciler.telemetry.served_history import PastLoads
 from reconciler.telemetry.served_models import ModelLoads
 from reconciler.trust.machines import machines_of
 from schemas.documents.cluster import ClusterSpec
@@ -46,9 +47,11 @@ def sources_of(
         pods.close()
         telemetry.close()
         loads.close()
+        past.close()
 
-    devices, loads = AgentDevices(store, machines), ModelLoads(metrics_files)
-    return Sources(telemetry, pods, devices, telemetry.follow, close, loads)
+    devices = AgentDevices(store, machines)
+    loads, past = ModelLoads(metrics_files), PastLoads(metrics_files)
+    return Sources(telemetry, pods, devices, telemetry.follow, close, loads, past)
 
 
 def _observer(

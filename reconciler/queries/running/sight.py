@@ -16,7 +16,7 @@ from datetime import datetime
 from functools import cached_property
 
 from reconciler.model.facts import Facts, NodeKey, Wanted
-from reconciler.model.observation import CountLoad
+from reconciler.model.observation import CountLoad, CountPast
 from reconciler.model.pod_port import PodSource, PodsSeen
 from reconciler.model.statuses import holders, live
 from reconciler.telemetry.leased_time import Leased, visible_latest
@@ -46,6 +46,8 @@ class Sources:
     """No look follows."""
     load: CountLoad = lambda _asked, _now: None
     """Requests at hand of served models."""
+    past: CountPast = lambda _asked, _now: ()
+    """Requests of served models by hour."""
 
 
 @dataclass(frozen=True, slots=True)

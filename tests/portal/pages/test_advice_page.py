@@ -14,6 +14,7 @@ from starlette.testclient import TestClient
 from portal.pages.user import advice_page
 from portal.views.advice_rows import advice
 from portal.views.view import View
+from reconciler.queries.demand.served_load import Served
 from reconciler.queries.demand.slice_advice import Question
 from tests.support.portal import Site
 
@@ -58,7 +59,7 @@ def test_gpus_and_shape_are_asked_for_and_stay_in_the_request(
     proposal = {"nodes": 2, "gpusPerNode": 8, "gpuShape": ["H100-80GB", "A100-80GB"], "duration": "3h"}
     proposal |= {"notBefore": "2026-11-22T08:00:00Z", "fileBy": "2026-11-22T07:00:00Z"}
 
-    def advised(view: View, name: str, question: Question) -> dict[str, Any]:
+    def advised(view: View, name: str, question: Question, _: Served | None) -> dict[str, Any]:
         assert (question.gpus_per_node, question.shapes) == (8, ("H100-80GB", "A100-80GB"))
         return {**advice(view, name, question), "proposals": [proposal]}
 

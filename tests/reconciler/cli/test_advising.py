@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 
 from reconciler.queries.demand import slice_advice as module
+from reconciler.telemetry import served_history
 from tests.reconciler.cli.rig import NOW, egs, fleet, folder, request
+from tests.support.endpoints import document
+from tests.support.world import cluster
 
 
 def advised(data: dict[str, Any], by: list[str]) -> dict[str, Any]:
@@ -71,6 +74,28 @@ def test_too_many_at_once_are_refused(repo: Path, monkeypatch: pytest.MonkeyPatc
     answer = egs("advise", "a", "--propose", "--repo", repo, "--now", NOW)
     assert answer.code == 2
     assert not list((repo / "slices/a/gprs").glob("advised-*"))
+
+
+def test_an_endpoint_is_advised_from_what_it_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """J3: `--metrics-files` has the credentials; the hours of which no server told are named."""
+    monkeypatch.setattr(
+        served_history,
+        "requests_by_hour",
+        lambda *_: (None, *(float(8 * (n % 24 < 6)) for n in range(100)), None),
+    )
+    metrics = {"metrics": {"prometheus": {"url": "https://prometheus.example.com"}}}
+    endpoint = document("chat", scaling={"by": "keda", "requestsPerReplica": 4})
+    files = {"clusters/east.yaml": cluster(nodes=4, **metrics), "slices/a/endpoints/chat.yaml": endpoint}
+    repo = folder(tmp_path / "repo", fleet(**files))
+    answer = egs("advise", "a/chat", "--hours", "3", "-o", "json", "--repo", repo, "--now", NOW)
+    assert answer.code == 0, answer.err
+    found = answer.json
+    assert (found["endpoint"], found["historyHours"], found["silentHours"]) == ("chat", 101, 1)
+    assert found["method"] != "known-needs"
+    table = egs("advise", "a/chat", "--hours", "3", "--repo", repo, "--now", NOW, "--metrics-files", tmp_path)
+    assert "no server told in 1 hour of the history" in table.err
+    assert egs("advise", "a/", "--repo", repo, "--now", NOW).code == 2
+    assert "there is no endpoint a/no" in egs("advise", "a/no", "--repo", repo, "--now", NOW).err
 
 
 def test_an_unknown_slice(repo: Path) -> None:
