@@ -42,8 +42,8 @@ screenshots: .venv/docs ## every page of the demo in light, dark and on a phone,
 pictures: .venv/docs ## only the pictures that the documents show, into docs/images (needs chromium)
 	$(BIN)/python docs/screenshots.py
 
-outputs: .venv/ready ## write again what the commands in docs/start print
-	EGS_TEST_WRITE_DOCS=1 $(BIN)/pytest -q tests/docs/test_start.py
+outputs: .venv/ready ## write again what the commands in docs/start and the guides print
+	EGS_TEST_WRITE_DOCS=1 $(BIN)/pytest -q tests/docs/test_start.py tests/docs/test_guides.py
 
 site: .venv/docs ## the documents as pages with search, into site/; any dead link fails it
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict

@@ -77,12 +77,12 @@ def walked(
     for step, text, code in zip(wanted, printed, codes, strict=True):
         assert not step.is_program or code == "0", text
     if os.environ.get(WRITES):
-        _write(page, [_changed(text, {other: word for word, other in changed.items()}) for text in printed])
+        written(page, [_changed(text, {other: word for word, other in changed.items()}) for text in printed])
         return
     for step, text in zip(wanted, printed, strict=True):
         if is_live and (text.strip() or not step.lines):
             continue
-        if not step.is_program and not _is_said(step.lines, text):
+        if not step.is_program and not is_said(step.lines, text):
             assert (step.command, _same(text)) == (step.command, _same("\n".join(step.lines)))
 
 
@@ -149,13 +149,14 @@ def _same(text: str) -> str:
     return "\n".join(line.strip() for line in text.strip().splitlines())
 
 
-def _is_said(lines: list[str], text: str) -> bool:
+def is_said(lines: list[str], text: str) -> bool:
+    """Whether a page says so, but for what differs from run to run."""
     said = "\n".join(lines)
     parts = [re.escape(_same(part)) for part in said.split("…")]
     return re.fullmatch(r"\s*.*?\s*".join(parts), _same(text), re.DOTALL) is not None
 
 
-def _write(page: Path, printed: list[str]) -> None:
+def written(page: Path, printed: list[str]) -> None:
     """The page with what was printed; outputs that are shortened stay as they are."""
     outputs = iter(printed)
 
