@@ -1,9 +1,9 @@
 """How long `egs check-pr` takes in a repository of 10,000 requests.
 
-    python -m benchmarks.check_pr [--requests 10000] [--runs 9] [--keep FOLDER]
+    python -m benchmarks.check_pr [--requests 10000] [--waiting 8] [--runs 9] [--keep FOLDER]
 
 A clone as a CI job has it: the pull's branch checked out, origin/main and origin/egs/status beside it, no cache. In
-each slice of 100 requests one holds nodes, eight wait and the rest are over; the status branch was written by the real
+each slice of 100 requests one holds nodes, `--waiting` wait and the rest are over; the status branch was written by the real
 controller, promises and all. Ten files change: six new requests, of which three rank high and one needs an approval,
 two edits, a cancellation and an early end. Whole commands are timed, each in a process of its own. Goals: 2 s for the
 check of ten requests, 1 s for the hook.
@@ -38,7 +38,7 @@ from schemas.status.gpr_status import Assignment, Check, Cost, GPRStatus, Phase
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 PER_SLICE = 100
 WAITING = 8
-"""Waiting requests per slice; one more holds nodes, all others are over."""
+"""Waiting requests per slice, unless said; one more holds nodes, all others are over."""
 NODES = 120
 """Nodes of each of the two clusters."""
 GOAL_S = 2.0
@@ -46,7 +46,7 @@ ADA = Person("Ada", "ada@example.com")
 OVER = (Phase.COMPLETED, Phase.COMPLETED, Phase.COMPLETED, Phase.CANCELLED, Phase.FAILED)
 
 
-def make(folder: Path, requests: int) -> Path:
+def make(folder: Path, requests: int, waiting: int) -> Path:
     """A bare repository with that many requests, and the status that the real controller wrote of them."""
     repo = folder / "fleet.git"
     repo.mkdir(parents=True)
@@ -58,7 +58,7 @@ def make(folder: Path, requests: int) -> Path:
     branch = StatusBranch(store, settings, "history")
     store.fetch(["main", "egs/status"])
     branch.take_over(NOW)
-    history = Facts(NOW, main, dict(_statuses(requests)))
+    history = Facts(NOW, main, dict(_statuses(requests, waiting)))
     branch.write(history, {}, (), "History", urgent=True)
     store.close()
     acting = controller(settings, adopt=True)
@@ -113,11 +113,11 @@ def request(number: int, **more: object) -> bytes:
     return _document("GPR", _name(number), spec | more)
 
 
-def _statuses(requests: int) -> Iterator[tuple[str, GPRStatus]]:
+def _statuses(requests: int, waiting: int) -> Iterator[tuple[str, GPRStatus]]:
     free = iter(range(10 * requests))
     for number in range(requests):
         place = number % PER_SLICE
-        if place < PER_SLICE - WAITING:
+        if place < PER_SLICE - waiting:
             phase = Phase.PROVISIONED if place == 0 else OVER[place % len(OVER)]
             yield f"{_slice(number)}/{_name(number)}", _status(number, phase, free)
 
@@ -211,6 +211,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     options.add_argument("--requests", type=int, default=10_000)
+    options.add_argument("--waiting", type=int, default=WAITING, help="in each slice of 100, at most 99")
     options.add_argument("--runs", type=int, default=9)
     options.add_argument("--keep", type=Path, help="make the repository there, or use an existing one")
     given = options.parse_args()
@@ -218,7 +219,7 @@ def main() -> None:
         folder = given.keep or Path(scratch)
         if not (folder / "fleet.git").exists():
             begun = time.perf_counter()
-            make(folder, given.requests)
+            make(folder, given.requests, given.waiting)
             print(f"repository made in {time.perf_counter() - begun:.0f} s", flush=True)
         tree = Path(scratch) / "tree"
         branch(folder / "fleet.git", tree)

@@ -1,8 +1,8 @@
 """Read one YAML document; refuse everything that two readers could understand differently.
 
-It reads libyaml's events, with YAML 1.2 core scalars. Tags construct nothing, and the walk keeps its own stack, so no
-input, however deep or long, can crash the process. A plain scalar that YAML 1.1 readers understand differently (`no`,
-`010`, `1:30`, `1_000`) is refused with "quote it".
+It reads libyaml's events (`plain_yaml` reads plain documents), with YAML 1.2 core scalars. Tags construct nothing, and
+the walk keeps its own stack, so no input, however deep or long, can crash the process. A plain scalar that YAML 1.1
+readers understand differently (`no`, `010`, `1:30`, `1_000`) is refused with "quote it".
 
 `load` gives the value; `locate`, a second pass for refused documents only, the place of every key and value in it.
 """
@@ -30,6 +30,7 @@ from yaml.events import (
 from yaml.reader import ReaderError
 
 from schemas.errors import UserError
+from schemas.reading.plain_yaml import plain_value
 from schemas.reading.scalars import Ambiguous, classify
 from schemas.rules.rule_list import fix_of
 
@@ -104,6 +105,10 @@ def load(data: bytes, max_bytes: int = MAX_BYTES) -> object:
     Machine-written files may be larger than people's: their readers pass a higher `max_bytes`.
     """
     _check_bytes(data, max_bytes)
+    max_nodes = MAX_NODES * max_bytes // MAX_BYTES
+    plain = plain_value(data.decode(), max_nodes // 2)  # a line adds at most two
+    if plain is not None:
+        return plain
     get = CParser(data).get_event
     try:
         _open(get)
@@ -111,7 +116,7 @@ def load(data: bytes, max_bytes: int = MAX_BYTES) -> object:
         _close(get())
     except YAMLError as error:
         raise _syntax(error, data) from error
-    _check_value(value, nodes, MAX_NODES * max_bytes // MAX_BYTES)
+    _check_value(value, nodes, max_nodes)
     return value
 
 
