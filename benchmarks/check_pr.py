@@ -3,10 +3,11 @@
     python -m benchmarks.check_pr [--requests 10000] [--waiting 8] [--runs 9] [--keep FOLDER]
 
 A clone as a CI job has it: the pull's branch checked out, origin/main and origin/egs/status beside it, no cache. In
-each slice of 100 requests one holds nodes, `--waiting` wait and the rest are over; the status branch was written by the real
-controller, promises and all. Ten files change: six new requests, of which three rank high and one needs an approval,
-two edits, a cancellation and an early end. Whole commands are timed, each in a process of its own. Goals: 2 s for the
-check of ten requests, 1 s for the hook.
+each slice of 100 requests one holds nodes, `--waiting` wait and the rest are over; the status branch was written by the
+real controller, promises and all. Ten files change: six new requests, of which three rank high and one needs an
+approval, two edits, a cancellation and an early end. Whole commands are timed, each in a process of its own: the median
+of the time that passed, and the least processor time, git's included. Goals: 2 s for the check of ten requests, 1 s for
+the hook.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from benchmarks.repositories import ENVIRONMENT, git
+from benchmarks.repositories import ENVIRONMENT, cpu_s, git
 from reconciler.compose import controller
 from reconciler.model.facts import Facts
 from reconciler.settings import Settings
@@ -195,14 +196,17 @@ def _commit(tree: Path) -> None:
     git(tree, *who, "commit", "--quiet", "-m", "A pull request")
 
 
-def timed(command: list[str], cwd: Path, given: str = "") -> tuple[float, subprocess.CompletedProcess[str]]:
-    """Seconds of one run, and its output."""
+Timed = tuple[float, float, subprocess.CompletedProcess[str]]
+"""Seconds of one run, those of a processor, and its output."""
+
+
+def timed(command: list[str], cwd: Path, given: str = "") -> Timed:
     environment = {**ENVIRONMENT, "PYTHONPATH": str(Path(__file__).parents[1])}
-    begun = time.perf_counter()
+    begun, before = time.perf_counter(), cpu_s()
     done = subprocess.run(
         command, cwd=cwd, env=environment, input=given, capture_output=True, text=True, check=False
     )
-    return time.perf_counter() - begun, done
+    return time.perf_counter() - begun, cpu_s() - before, done
 
 
 def main() -> None:
@@ -231,19 +235,19 @@ def _report(repo: Path, tree: Path, runs: int) -> None:
     egs = [str(Path(sys.executable).with_name("egs")), "check-pr", *now, "-o", "json"]
     for what, head in (("ten requests", "pull"), ("a limit for everybody", "policy")):
         found = [timed([*egs, "--head", head], tree) for _ in range(runs)]
-        answer = json.loads(found[-1][1].stdout)
+        answer = json.loads(found[-1][2].stdout)
         moved, needs = len(answer["moved"]), len(answer["approvals"])
-        print(f"egs check-pr, {what}: {_median(found):.2f} s ({moved} others move, {needs} need approval)")
+        print(f"egs check-pr, {what}: {_told(found)} ({moved} others move, {needs} need approval)")
     git(repo, "fetch", "--quiet", str(tree), "+pull:refs/keep/pull")
     old, new = (git(repo, "rev-parse", ref).decode().strip() for ref in ("main", "refs/keep/pull"))
     hook = [sys.executable, "-m", "reconciler.processes.push_hook_process"]
     found = [timed(hook, repo, f"{old} {new} refs/heads/main\n") for _ in range(runs)]
-    assert found[-1][1].returncode == 0, found[-1][1].stderr
-    print(f"pre-receive hook, ten requests: {_median(found):.2f} s")
+    assert found[-1][2].returncode == 0, found[-1][2].stderr
+    print(f"pre-receive hook, ten requests: {_told(found)}")
 
 
-def _median(found: list[tuple[float, subprocess.CompletedProcess[str]]]) -> float:
-    return statistics.median(seconds for seconds, _ in found)
+def _told(found: list[Timed]) -> str:
+    return f"{statistics.median(f[0] for f in found):.2f} s, CPU {min(f[1] for f in found):.2f} s"
 
 
 if __name__ == "__main__":
