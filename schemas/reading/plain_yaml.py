@@ -83,7 +83,8 @@ def plain_value(text: str, max_lines: int) -> dict[str, Any] | None:  # noqa: C9
         if above is not None:
             if indent != at + 2:
                 return None
-            into[above] = below = [] if is_item else {}
+            below: Any = [] if is_item else {}
+            into[above] = below
             stack.append((into, at))
             into, at, above = below, indent, None
         elif indent != at:
