@@ -32,7 +32,13 @@ async def _form(request: Request) -> Form:
         raise bad_parameters(
             f"the form cannot be read; it has at most {MOST_FIELDS} fields in UTF-8"
         ) from error
-    return {name: value.strip() for name, value in fields}
+    return {name: _trimmed(value) for name, value in fields}
+
+
+def _trimmed(value: str) -> str:
+    """Without spaces around it; of several lines the first keeps its indentation, which YAML needs."""
+    text = value.strip()
+    return value.strip("\r\n").rstrip() if "\n" in text else text
 
 
 Sent = Annotated[Form, Depends(_form)]

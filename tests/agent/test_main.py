@@ -18,6 +18,7 @@ from agent.main import app, identity
 from agent.report import from_text
 from agent.settings import Settings
 from tests.support.machinekeys import line, private_text
+from tests.support.processes import awaited
 from tests.support.ready_python import ready_python
 from tests.support.repos import bare, git
 
@@ -135,7 +136,8 @@ def test_run_goes_on_until_it_is_told_to_stop(place):
     """SIGTERM ends it with exit 0; the report was pushed before."""
     command = [sys.executable, "-c", "from agent.main import main; main()", "run", "--interval", "1"]
     env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    with subprocess.Popen([*command, *options(place)], stderr=subprocess.PIPE, text=True, env=env) as agent:
+    started = subprocess.Popen([*command, *options(place)], stderr=subprocess.PIPE, text=True, env=env)
+    with awaited(started) as agent:
         assert agent.stderr is not None
         seen = next((line for line in agent.stderr if "report written" in line), "")
         agent.send_signal(signal.SIGTERM)
@@ -156,7 +158,7 @@ def test_run_serves_telemetry_where_it_is_told_to(place):
         "1",
     ]
     given = [*command, *options(place), "--listen", "127.0.0.1:0"]
-    with subprocess.Popen(given, stderr=subprocess.PIPE, text=True) as agent:
+    with awaited(subprocess.Popen(given, stderr=subprocess.PIPE, text=True)) as agent:
         assert agent.stderr is not None
         listening = next(line for line in agent.stderr if "listening" in line)
         next(line for line in agent.stderr if "report written" in line)

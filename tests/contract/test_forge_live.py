@@ -40,7 +40,7 @@ class On:
         assert self.address.token is not None
         headers = {"Authorization": f"Bearer {self.address.token.read_text().strip()}"}
         url = f"{self.address.api}/repos/{self.address.repository}{path}"
-        httpx.post(url, json=body, headers=headers, trust_env=bool(LIVE)).raise_for_status()
+        httpx.post(url, json=body, headers=headers, trust_env=bool(LIVE), timeout=60).raise_for_status()
 
 
 @pytest.fixture

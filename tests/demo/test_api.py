@@ -32,25 +32,25 @@ def system(tmp_path: Path) -> System:
 def test_the_key_that_it_prints_opens_the_api(system: System) -> None:
     with served(system, ManualClock(START), 0) as door:
         opens = {"Authorization": f"Bearer {door.key}"}
-        asked = lambda: httpx.get(f"{door.url}/api/v1/slice-workspace/list", headers=opens)  # noqa: E731
+        asked = lambda: httpx.get(f"{door.url}/api/v1/slice-workspace/list", headers=opens, timeout=60)  # noqa: E731
         eventually(lambda: asked().status_code == 200, "the API reads the repository")
         names = {each["name"] for each in asked().json()["data"]["workspaces"]}
         assert {"vision", "nlp", "robotics"} <= names
-        assert httpx.get(f"{door.url}/api/v1/alerts", headers=opens).status_code == 200
-        assert httpx.get(f"{door.url}/api/v1/slice-workspace/list").status_code == 401
+        assert httpx.get(f"{door.url}/api/v1/alerts", headers=opens, timeout=60).status_code == 200
+        assert httpx.get(f"{door.url}/api/v1/slice-workspace/list", timeout=60).status_code == 401
         assert door.key not in repr(door)
 
 
 def test_it_is_ready_however_fast_the_clock_of_the_demo_runs(system: System) -> None:
     clock = ManualClock(START)
     with served(system, clock, 0) as door:
-        ready = lambda: httpx.get(f"{door.url}/readyz").status_code == 200  # noqa: E731
+        ready = lambda: httpx.get(f"{door.url}/readyz", timeout=60).status_code == 200  # noqa: E731
         eventually(ready, "the API reads the repository")
         for hours in range(1, 20):
             clock.set(START + timedelta(hours=hours))
             assert ready()
         opens = {"Authorization": f"Bearer {door.key}"}
-        assert int(httpx.get(f"{door.url}/api/v1/auth", headers=opens).headers["Age"]) < 60
+        assert int(httpx.get(f"{door.url}/api/v1/auth", headers=opens, timeout=60).headers["Age"]) < 60
 
 
 def test_it_shows_gpus_at_work_with_their_past(system: System) -> None:

@@ -60,7 +60,7 @@ def test_killed_between_push_and_answer(site: Site, tmp_path: Path) -> None:
     port = eventually(lambda: _port_in(log), "the port in the log", 60)
     headers = {"Authorization": f"Bearer {KEYS['bo-editor']}", "Idempotency-Key": "once"}
     url = f"http://127.0.0.1:{port}"
-    eventually(lambda: httpx.get(f"{url}/readyz").status_code == 200, "ready", 60)
+    eventually(lambda: httpx.get(f"{url}/readyz", timeout=60).status_code == 200, "ready", 60)
     with pytest.raises(httpx.TransportError):
         httpx.post(f"{url}/api/v1/gpr", json=ASK, headers=headers, timeout=30)
     assert process.wait(30) == -9

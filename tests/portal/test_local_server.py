@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from tests.support.portal import KEYS, Site
+from tests.support.processes import awaited
 from tests.support.ready_python import ready_python
 from tests.support.repos import ENVIRONMENT
 
@@ -33,13 +34,13 @@ def egs(*words: str, **environment: str) -> subprocess.Popen[str]:
 
 def person_at(link: str) -> str:
     """The page behind a link, after all redirects."""
-    with httpx.Client(follow_redirects=True, headers=PAGE) as browser:
+    with httpx.Client(follow_redirects=True, headers=PAGE, timeout=60) as browser:
         return browser.get(f"{link}&next=/requests").text
 
 
 def test_a_repository_is_served_here_for_the_person_of_git(site: Site):
     """Ada, whom the manifests know as an admin."""
-    with egs("portal", "--print", "--repo", str(site.repo)) as running:
+    with awaited(egs("portal", "--print", "--repo", str(site.repo))) as running:
         assert running.stdout is not None
         link = running.stdout.readline().strip()
         assert link.startswith("http://127.0.0.1:")
@@ -51,7 +52,7 @@ def test_a_repository_is_served_here_for_the_person_of_git(site: Site):
 def test_a_server_gives_a_link(site: Site):
     with (
         site.server() as url,
-        egs("portal", "--print", EGS_SERVER=url, EGS_API_KEY=KEYS["bo-editor"]) as done,
+        awaited(egs("portal", "--print", EGS_SERVER=url, EGS_API_KEY=KEYS["bo-editor"])) as done,
     ):
         assert done.stdout is not None
         link = done.stdout.readline().strip()

@@ -45,7 +45,7 @@ def test_sigterm(site: Site, tmp_path: Path) -> None:
     process = portal(site, log)
     port = eventually(lambda: port_in(log), "the port in the log", 60)
     url = f"http://127.0.0.1:{port}"
-    eventually(lambda: httpx.get(f"{url}/readyz").status_code == 200, "ready", 60)
+    eventually(lambda: httpx.get(f"{url}/readyz", timeout=60).status_code == 200, "ready", 60)
     headers = {"Authorization": f"Bearer {KEYS['bo-editor']}"}
     with httpx.stream("GET", f"{url}/api/v1/watch?sliceName=vision", headers=headers, timeout=60) as stream:
         assert stream.status_code == 200

@@ -96,7 +96,7 @@ class OpenId:
 
     def _answers(self) -> bool:
         with contextlib.suppress(httpx.HTTPError):
-            return httpx.get(f"{self.issuer}/.well-known/openid-configuration").status_code == 200
+            return httpx.get(f"{self.issuer}/.well-known/openid-configuration", timeout=60).status_code == 200
         return False
 
     def stop(self) -> None:
@@ -131,7 +131,7 @@ class OpenId:
 
     def by_device(self, who: str) -> str:
         """An ID token as `egs login` gets it: by a code that somebody types into a browser."""
-        with httpx.Client(follow_redirects=True) as browser:
+        with httpx.Client(follow_redirects=True, timeout=60) as browser:
             begun = browser.post(
                 f"{self.issuer}/device/code", data={"client_id": CLI, "scope": "openid profile email groups"}
             ).json()
@@ -148,7 +148,7 @@ class OpenId:
 
     def confirm(self, address: str, code: str, who: str) -> None:
         """Somebody opens that address in a browser, types the code, and is who."""
-        with httpx.Client(follow_redirects=True) as browser:
+        with httpx.Client(follow_redirects=True, timeout=60) as browser:
             page = browser.get(address)
             form = re.search(r'<form[^>]*action="([^"]*)"', page.text)
             assert form is not None

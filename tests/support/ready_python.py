@@ -27,12 +27,15 @@ CLIENT = """#!{python} -IS
 import os, signal, socket, sys
 asking = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 asking.connect({place!r})
+passed = signal.SIGTERM, signal.SIGINT
+signal.pthread_sigmask(signal.SIG_BLOCK, passed)  # until it is known to which process they are passed
 words = [os.getcwdb(), b"%d" % len(sys.argv), *map(os.fsencode, sys.argv)]
 words += [name + b"=" + value for name, value in os.environb.items()]
 socket.send_fds(asking, [b"\\0".join(words)], [0, 1, 2])
 forked = int(asking.recv(20))
-for number in (signal.SIGTERM, signal.SIGINT):
+for number in passed:
     signal.signal(number, lambda number, _: os.kill(forked, number))
+signal.pthread_sigmask(signal.SIG_UNBLOCK, passed)
 status = int(asking.recv(20) or 70)
 if status < 0:
     signal.signal(-status, signal.SIG_DFL) if status != -signal.SIGKILL else None

@@ -76,7 +76,7 @@ class WholeSlices:
         return {**found, **dict.fromkeys(sorted(left), ())} if left else found
 
     def differences(self, slices: tuple[SliceTerms, ...], now: datetime) -> tuple[Difference, ...]:
-        narrowed = tuple(self._exports.narrowed(terms, now) for terms in slices)
+        narrowed = tuple(self._narrowed(terms, now) for terms in slices)
         return (
             *self.slices.differences(narrowed, now),
             *self._queues.differences(slices, now),
@@ -84,12 +84,15 @@ class WholeSlices:
         )
 
     def ensure(self, terms: SliceTerms, stamp: Stamp, now: datetime) -> Answer:
-        answer = self.slices.ensure(self._exports.narrowed(terms, now), stamp, now)
+        answer = self.slices.ensure(self._narrowed(terms, now), stamp, now)
         if isinstance(answer, Refused) and answer.reason in NOT_OURS:
             return answer
         own = self.slices.namespaces().get(terms.name, ())
         queues = self._queues.ensure(terms, own, stamp, now)
         return _joined(answer, queues + self._exports.ensure(terms, own, stamp, now))
+
+    def _narrowed(self, terms: SliceTerms, now: datetime) -> SliceTerms:
+        return self._exports.narrowed(terms, now, self.slices.is_open_to_peers(terms.name))
 
     def remove(self, name: str, holds_nodes: bool, stamp: Stamp, now: datetime) -> Answer:
         answer = self.slices.remove(name, holds_nodes, stamp, now)

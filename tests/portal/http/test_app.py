@@ -164,11 +164,11 @@ def test_a_reader_that_runs(site: Site) -> None:
 def test_server(site: Site) -> None:
     """By a real server on loopback."""
     with site.server() as url:
-        assert httpx.get(f"{url}/readyz").status_code == 200
-        page = httpx.get(f"{url}/docs")
+        assert httpx.get(f"{url}/readyz", timeout=60).status_code == 200
+        page = httpx.get(f"{url}/docs", timeout=60)
         assert page.status_code == 200
         assert "<script" not in page.text
-        assert httpx.get(f"{url}/openapi.json").json()["openapi"].startswith("3.")
+        assert httpx.get(f"{url}/openapi.json", timeout=60).json()["openapi"].startswith("3.")
 
 
 def test_the_document(site: Site) -> None:

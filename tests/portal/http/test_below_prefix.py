@@ -75,7 +75,7 @@ def test_a_login_through_the_provider_comes_back_below_the_path(tmp_path: Path, 
             (begin,) = re.findall(r'href="([^"]*/auth/login[^"]*)"', opened(to_login).text)
         asked = opened(html.unescape(begin)).headers["Location"]
         assert query_of(asked)["redirect_uri"] == callback
-        with httpx.Client() as elsewhere:
+        with httpx.Client(timeout=60) as elsewhere:
             back = provider.authorise(elsewhere, asked, "bo").headers["Location"]
         done = opened(back)
         assert (done.status_code, done.headers["Location"]) == (303, f"/tools/egs{wanted or '/'}")

@@ -48,7 +48,7 @@ class Place:
 
     def return_of(self, url: str, who: str) -> str:
         """Where the provider sends somebody back to who is there by this address."""
-        with httpx.Client() as browser:
+        with httpx.Client(timeout=60) as browser:
             found = self.provider.authorise(browser, url, who).headers["Location"]
         assert found.startswith(CALLBACK)
         return str(found)

@@ -23,6 +23,7 @@ from reconciler.queries.status_changes import follow
 from reconciler.signals import looks
 from schemas.errors import Fault
 from tests.reconciler.cli.rig import Control, egs, fleet, folder, minutes, repository, request, worktree
+from tests.support.processes import awaited
 from tests.support.repos import commit, git
 
 Act = Callable[[], object]
@@ -182,7 +183,8 @@ def test_looks_end_with_the_signal_and_not_a_pause_later() -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_and_sigterm_end_it_well(number: signal.Signals, repo: Path, control: Control) -> None:
     command = [sys.executable, "-m", "egs.cli", "watch", "--repo", str(repo), "--slice", "a", "-o", "json"]
-    with subprocess.Popen(command, env=os.environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    started = subprocess.Popen(command, env=os.environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    with awaited(started) as process:
         assert process.stdout is not None
         assert json.loads(process.stdout.readline())["name"] == "x"
         process.send_signal(number)

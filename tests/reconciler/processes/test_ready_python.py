@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.kube import eventually
+from tests.support.processes import awaited
 from tests.support.ready_python import ready_python
 
 BOTH = pytest.mark.parametrize(
@@ -69,10 +70,14 @@ print("ended")
 """
 
 
+def begun(python: object) -> subprocess.Popen[str]:
+    return subprocess.Popen([path(python), "-c", WAITS], stdout=subprocess.PIPE, text=True)
+
+
 @BOTH
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signals_reach_it(python: object, number: signal.Signals) -> None:
-    with subprocess.Popen([path(python), "-c", WAITS], stdout=subprocess.PIPE, text=True) as running:
+    with awaited(begun(python)) as running:
         assert running.stdout is not None
         running.stdout.readline()
         running.send_signal(number)
@@ -81,7 +86,7 @@ def test_signals_reach_it(python: object, number: signal.Signals) -> None:
 
 @BOTH
 def test_one_that_is_killed_is_gone(python: object) -> None:
-    with subprocess.Popen([path(python), "-c", WAITS], stdout=subprocess.PIPE, text=True) as running:
+    with awaited(begun(python)) as running:
         assert running.stdout is not None
         process = int(running.stdout.readline())
         running.kill()

@@ -22,6 +22,7 @@ from schemas.errors import Fault, UserError
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient, Configuration
 
+LIBRARY_MISSING = "KubernetesClientMissing"
 SECRET_KEY = "kubeconfig"  # noqa: S105 - the name of a key
 
 
@@ -113,9 +114,9 @@ def _need_library(cluster: str) -> None:
     """UserError without the client of Kubernetes, which is an extra."""
     if find_spec("kubernetes") is None:
         raise UserError(
-            f"clusters/{cluster}.yaml: the client of Kubernetes is not installed here; "
-            "install egs-gitops[kubernetes] where the controller runs",
-            "ClusterAccessMissing",
+            f"cluster {cluster} cannot be reached: the client of Kubernetes is not installed here; "
+            "install egs-gitops[kubernetes] where this program runs",
+            LIBRARY_MISSING,
         )
 
 

@@ -81,14 +81,28 @@ def first_document(name: str, nodes: Iterable[Node]) -> FirstDocument:
         count = len(group.nodes)
         lines.append(f"{pool}: {count} {'node' if count == 1 else 'nodes'} of {group.gpus} × {group.shape}")
         notes += _to_look_at(group, pool)
-    shapes = {g.product.removesuffix(SHARED): (g.shape, g.memory) for g in groups}
-    told = [
-        {"product": product, "gpuShape": shape, "memoryPerGpu": memory}
-        for product, (shape, memory) in shapes.items()
-    ]
+    told = _shapes(groups, notes)
     written = [_HEAD.format(name=name).rstrip("\n")]
     add_block(written, {"shapes": told, "pools": pools}, "  ", "  ")
     return FirstDocument("\n".join(written) + "\n", tuple(lines), tuple(notes))
+
+
+def _shapes(groups: list[_Group], notes: list[str]) -> list[dict[str, object]]:
+    """What each product is; the shape of one with several memories is its pool's."""
+    found: dict[str, set[tuple[str, int]]] = {}
+    for group in groups:
+        found.setdefault(group.product.removesuffix(SHARED), set()).add((group.shape, group.memory))
+    several = sorted(product for product, shapes in found.items() if len(shapes) > 1)
+    notes += (
+        f"product {product} has GPUs of different memory; its nodes have the shape of their pool"
+        for product in several
+    )
+    return [
+        {"product": product, "gpuShape": shape, "memoryPerGpu": memory}
+        for product, shapes in found.items()
+        if product not in several
+        for shape, memory in shapes
+    ]
 
 
 def shape_of(product: str, memory: int) -> str:

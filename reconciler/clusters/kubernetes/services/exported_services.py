@@ -104,7 +104,8 @@ class Exports(OptionalObjects[Served]):
     def __init__(self, api: Api, project: str, cluster: str, wake: Callable[[], None]) -> None:
         self._mcs = Mcs(project, cluster, wake)
         super().__init__(api, project, self._mcs)
-        self._by_address = False
+        self._by_address: bool | None = None
+        """True if peers are let in by address; None: the cluster was never read."""
 
     def views(self, now: datetime) -> dict[str, ExportsView]:
         """By slice, of those that want it."""
@@ -129,17 +130,17 @@ class Exports(OptionalObjects[Served]):
             for slice_ in sorted(self.wanting)
         }
 
-    def narrowed(self, terms: SliceTerms, now: datetime) -> SliceTerms:
+    def narrowed(self, terms: SliceTerms, now: datetime, is_open: bool) -> SliceTerms:
         """Without the peers' addresses where policies name clusters, or where nothing is exported.
 
-        What was let in stays so while the cluster cannot be read.
+        What was let in stays so while the cluster cannot be read. `is_open`: the slice has policies by address now.
         """
         if not any(peer.addresses for peer in terms.peers or ()):
             return terms
         served = self.served_for(terms, now)
         if not self.is_unread:
             self._by_address = served is not None and not served.has_cilium
-        if self._by_address:
+        if is_open if self._by_address is None else self._by_address:
             return terms
         return replace(terms, peers=tuple(replace(peer, addresses=()) for peer in terms.peers or ()))
 

@@ -21,7 +21,7 @@ from typing import Any
 import yaml
 
 from reconciler.clusters.kubernetes.api.api_client import Api, Json, Rejected
-from reconciler.clusters.kubernetes.api.connection import from_text
+from reconciler.clusters.kubernetes.api.connection import LIBRARY_MISSING, from_text
 from reconciler.clusters.kubernetes.names import NAMESPACE_SLICE
 from reconciler.clusters.kubernetes.tenancy.slice_objects import MEMBER_EMAIL, account_name, secret_name
 from schemas.errors import Fault, UserError
@@ -101,6 +101,8 @@ def connected(door: Door, cluster: str) -> Api:
     try:
         return from_text(cluster, door.text, door.context)
     except UserError as error:
+        if error.reason == LIBRARY_MISSING:
+            raise
         raise UserError(
             f"{door.path} cannot be used; try it with kubectl, or choose with --context", "KubeconfigUnclear"
         ) from error

@@ -34,6 +34,7 @@ RBAC = "rbac.authorization.k8s.io"
 MEMBER_ROLE = "egs-slice-member"
 """The ClusterRole of every slice's members in the slice's namespaces only."""
 MEMBERS, RENDERED, QUOTA_NAME = "egs-members", "egs-workloads", "egs-gpus"
+PEERS_IN = "egs-peers-in"
 MEMBER_EMAIL = "egs.dev/member"
 """Annotation of a member's objects: their address, for people."""
 
@@ -209,7 +210,7 @@ def _peer_policies(peers: Iterable[Peer]) -> list[Json]:
         return []
     exported = {"matchLabels": {EXPORTED: "true"}}
     return [
-        _policy("egs-peers-in", podSelector=exported, policyTypes=["Ingress"], ingress=[{"from": blocks}]),
+        _policy(PEERS_IN, podSelector=exported, policyTypes=["Ingress"], ingress=[{"from": blocks}]),
         _policy("egs-peers-out", policyTypes=["Egress"], egress=[{"to": blocks}]),
     ]
 

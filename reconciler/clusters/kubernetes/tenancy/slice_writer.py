@@ -26,6 +26,7 @@ from reconciler.clusters.kubernetes.tenancy.slice_objects import (
     KINDS,
     MEMBER_ROLE,
     MEMBERS,
+    PEERS_IN,
     differing,
     identity,
     objects,
@@ -143,6 +144,10 @@ class Slices:
                 found += self._differing(terms, namespace)
             found += self._extra(terms, items.get(terms.name, ()))
         return tuple(found)
+
+    def is_open_to_peers(self, slice_: str) -> bool:
+        """True if some of its pods are open to the addresses of other clusters now."""
+        return any(item.slice == slice_ and item.name == PEERS_IN for item in self._repairs.items())
 
     def _by_slice(self) -> dict[str, list[Item]]:
         found: dict[str, list[Item]] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -122,6 +123,14 @@ def test_what_a_person_has_to_look_at_is_said(found: Node, pools_left: int, word
     assert len(made.pools) == pools_left
     assert (made.text != "") is (pools_left > 0)
     assert [words in note for note in made.notes] == ([True] if words else [])
+
+
+def test_a_product_with_two_memories_is_told_by_its_pools_alone() -> None:
+    """A shape by product would make nodes of one of the two pools misfits."""
+    both = [node("a", 8, "NVIDIA-A100-SXM4", **{MEMORY: f"{gb * 1024}"}) for gb in (40, 80)]
+    made = first_document("north", [both[0], replace(both[1], name="b"), node("c")])
+    assert [row["product"] for row in yaml.safe_load(made.text)["spec"]["shapes"]] == [H100]
+    assert [note for note in made.notes if "of different memory" in note] != []
 
 
 def test_a_cluster_without_gpus_has_no_document() -> None:

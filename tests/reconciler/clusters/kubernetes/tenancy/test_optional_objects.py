@@ -158,18 +158,19 @@ def addresses(found: SliceTerms) -> tuple[str, ...]:
     ],
 )
 def test_addresses_are_open_only_where_that_is_needed(server: Server, want: tuple[str, ...]) -> None:
-    assert addresses(exports(server).narrowed(TERMS, NOW)) == want
+    assert addresses(exports(server).narrowed(TERMS, NOW, is_open=True)) == want
 
 
 @pytest.mark.usefixtures("unwatched")
-def test_what_was_let_in_stays_while_the_cluster_cannot_be_read() -> None:
-    """And the status says so; at the start nothing is known, so nothing is open."""
+@pytest.mark.parametrize("is_open", [False, True])
+def test_what_was_let_in_stays_while_the_cluster_cannot_be_read(is_open: bool) -> None:
+    """And the status says so; at the start the policies that are there tell."""
     server = Server()
     found = exports(server)
-    found.narrowed(TERMS, NOW)
+    found.narrowed(TERMS, NOW, is_open)
     server.trouble = Rejected("out of order", 503)
-    assert addresses(found.narrowed(TERMS, NOW + LOOK)) == WEST.addresses
+    assert addresses(found.narrowed(TERMS, NOW + LOOK, is_open)) == WEST.addresses
     assert found.views(NOW + LOOK)["vision"].problem.endswith(OPEN)
     new = exports(server)
-    assert addresses(new.narrowed(TERMS, NOW)) == ()
+    assert addresses(new.narrowed(TERMS, NOW, is_open)) == (WEST.addresses if is_open else ())
     assert OPEN not in new.views(NOW)["vision"].problem
