@@ -52,6 +52,7 @@ list_workload_placements_by_workspace = blocking(workloads_filed.list_workload_p
 delete_workload_placement = blocking(workloads_filed.delete_workload_placement)
 endpoints = blocking(served.endpoints)
 endpoint = blocking(served.endpoint)
+create_endpoint = blocking(served.create_endpoint)
 promote_endpoint = blocking(served.promote_endpoint)
 roll_back_endpoint = blocking(served.roll_back_endpoint)
 list_inference_endpoint = blocking(served.list_inference_endpoint)

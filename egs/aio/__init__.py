@@ -19,7 +19,8 @@ from egs.sessions import get_authenticated_session, get_global_session, update_g
 
 __all__ = [
     "advise", "alerts", "approvals", "approve", "authenticate", "blame", "calendar", "cancel_gpu_request",
-    "clear_node", "create_api_key", "create_gpr_template", "create_gpr_template_binding", "create_owner_api_key",
+    "clear_node", "create_api_key", "create_endpoint", "create_gpr_template", "create_gpr_template_binding",
+    "create_owner_api_key",
     "create_workload_placement_from_manifest", "create_workspace", "delete_api_key", "delete_gpr_template",
     "delete_gpr_template_binding", "delete_job", "delete_workload_placement", "delete_workspace", "deploy_job",
     "describe_inference_endpoint", "detach_cluster_from_workspace", "diagnose", "difference", "endpoint", "endpoints",
@@ -84,6 +85,7 @@ list_workload_placements_by_workspace = coroutine(workloads_filed.list_workload_
 delete_workload_placement = coroutine(workloads_filed.delete_workload_placement)
 endpoints = coroutine(served.endpoints)
 endpoint = coroutine(served.endpoint)
+create_endpoint = coroutine(served.create_endpoint)
 promote_endpoint = coroutine(served.promote_endpoint)
 roll_back_endpoint = coroutine(served.roll_back_endpoint)
 list_inference_endpoint = coroutine(served.list_inference_endpoint)

@@ -1,15 +1,22 @@
 """Served models, also under the vendor's names.
 
-Held by tests/egs/test_sdk_endpoints.py.
+Held by tests/portal/test_endpoints.py.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import quote
 
 from egs.asking.paging import pages
 from egs.calling import API, Ask, call
-from egs.data.endpoints import EndpointWeights, InferenceEndpoint, ListInferenceEndpointsResponse
+from egs.data.endpoints import (
+    EndpointWeights,
+    FiledEndpoint,
+    InferenceEndpoint,
+    ListInferenceEndpointsResponse,
+)
 from egs.data.records import Items, each, of
 from egs.exceptions import ResourceNotFound
 from egs.sessions import AuthenticatedSession
@@ -38,6 +45,37 @@ def endpoint(
     """
     asked = Ask("GET", f"{API}/tables/endpoint", {"name": name})
     return of(InferenceEndpoint, (yield from call(authenticated_session, asked)))
+
+
+def create_endpoint(
+    name: str,
+    request_id: str,
+    spec: Mapping[str, Any],
+    authenticated_session: AuthenticatedSession | None = None,
+    *,
+    dry_run: bool = False,
+) -> Script[FiledEndpoint]:
+    """Serve a model on the nodes of a request; `name` is workspace/name, `request_id` its id or workspace/name.
+
+    `spec` has the fields of an Endpoint's file without `slice` and `gpr`. `dry_run` writes nothing: `.text` has the
+    file.
+
+    Raises:
+        BadParameters: a field is not valid; the message says what would be.
+        Conflict: the workspace has an endpoint of that name.
+        ResourceNotFound: there is no such workspace or request, or the caller may not see it.
+        Unauthorized: the caller may not file endpoints for that workspace.
+
+    Example:
+        >>> version = {"name": "v1", "image": "vllm/vllm-openai:v0.11.0", "model": "Qwen/Qwen2.5-7B-Instruct"}
+        >>> spec = {"versions": [version], "weights": {"v1": 100}}
+        >>> egs.create_endpoint("vision/captions", request_id, spec, auth).change.way
+        'pushed'
+    """
+    workspace, _, own = name.partition("/")
+    body = {"sliceName": workspace, "name": own, "gprId": request_id, "spec": dict(spec), "dryRun": dry_run}
+    asked = Ask("POST", f"{API}/endpoints", body=body)
+    return of(FiledEndpoint, (yield from call(authenticated_session, asked)))
 
 
 def promote_endpoint(

@@ -173,6 +173,9 @@ class Backend(Protocol):
     def delete_job(self, workload: str) -> None:
         """Delete a workload."""
 
+    def create_endpoint(self, endpoint: str, gpr: str, spec: Mapping[str, Any], *, is_trial: bool) -> str:
+        """File an endpoint on that request of its slice; `spec` has the other fields. Gives the file's text."""
+
     def promote_endpoint(self, endpoint: str, version: str, percent: int) -> None:
         """Give a version that share of the traffic."""
 

@@ -1,6 +1,6 @@
 """Served models: their versions, and how traffic is shared.
 
-Held by tests/egs/test_sdk_endpoints.py.
+Held by tests/portal/test_endpoints.py.
 """
 
 from __future__ import annotations
@@ -73,3 +73,15 @@ class EndpointWeights(Record):
     """workspace/name."""
     weights: Mapping[str, int] | None = wire("weights", default=None, read=dict)
     change: Change | None = wire("change", default=None, read=one(Change))
+
+
+@record
+class FiledEndpoint(Record):
+    """An endpoint that was filed, or only tried."""
+
+    name: str = ""
+    """workspace/name."""
+    text: str = ""
+    """After a dry run: the file that it would write."""
+    change: Change | None = wire("change", default=None, read=one(Change))
+    """None after a dry run."""

@@ -91,6 +91,20 @@ class Server:
     def delete_job(self, workload: str) -> None:
         filed_jobs.delete(workload)
 
+    def create_endpoint(self, endpoint: str, gpr: str, spec: Mapping[str, Any], *, is_trial: bool) -> str:
+        slice_, _, name = named(endpoint).partition("/")
+        body = {
+            "sliceName": slice_,
+            "name": name,
+            "gprId": f"{slice_}/{gpr}",
+            "spec": spec,
+            "dryRun": is_trial,
+        }
+        done = asking.send("POST", "endpoints", body)
+        if not is_trial:
+            changes.report(f"Serve {done['name']}", done["change"])
+        return str(done["text"])
+
     def promote_endpoint(self, endpoint: str, version: str, percent: int) -> None:
         body = {"version": version, "weight": percent}
         done = asking.send("POST", f"endpoints/{named(endpoint)}/promote", body)

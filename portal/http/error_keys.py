@@ -40,6 +40,7 @@ _BY_STATUS: Mapping[int, Mapping[str, str]] = {
         "AlreadyProposed": "the branch requests/nlp already proposes another change of requests/nlp.yaml; have it "
         "merged or deleted, then try again",
         "ApiKeyAlreadyExists": "an API key ci exists or existed already; choose another name",
+        "EndpointAlreadyExists": "an endpoint vision/captions exists already; choose another name, or edit its file",
         "GprAlreadyExists": "a request vision/train exists already; choose another name",
         "GprTemplateAlreadyExists": "template small exists already; change it with PUT",
         "GprTemplateBindingAlreadyExists": "slice vision has a binding already; change it with PUT",

@@ -155,6 +155,11 @@ class Repository:
 
         delete(self._means(), workload)
 
+    def create_endpoint(self, endpoint: str, gpr: str, spec: Mapping[str, Any], *, is_trial: bool) -> str:
+        from reconciler.cli.answers.endpoint_files import create
+
+        return create(self._means(), endpoint, gpr, spec, self.where.now, is_trial=is_trial)
+
     def promote_endpoint(self, endpoint: str, version: str, percent: int) -> None:
         from reconciler.cli.answers.endpoint_weights import promote
 

@@ -6,7 +6,7 @@ more than a file may.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
@@ -37,6 +37,18 @@ def workload_file(
     """The file of a workload; its rules judge it when it is read."""
     spec = {"slice": slice_, "gpr": gpr, "namespace": namespace, "manifests": manifests}
     return new_document("Workload", name, spec)
+
+
+def endpoint_file(slice_: str, name: str, gpr: str, spec: Mapping[str, Any]) -> bytes:
+    """The file of an endpoint; its rules judge it when it is read.
+
+    Raises NotManifests if `spec`, the fields beside slice and gpr, has these two, or what JSON could not carry.
+    """
+    if both := sorted({"slice", "gpr"} & spec.keys()):
+        raise NotManifests(f"leave {both[0]} out of spec: it is named beside it")
+    if spec:
+        checked([spec])
+    return new_document("Endpoint", name, {"slice": slice_, "gpr": gpr, **spec})
 
 
 def manifests_of(text: str) -> list[Manifest]:

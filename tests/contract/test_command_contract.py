@@ -330,6 +330,31 @@ def test_a_workload_is_tried_filed_and_deleted(egs: Backend, tmp_path: Path) -> 
 PATH = "slices/vision/workloads/tune.yaml"
 
 
+def test_an_endpoint_is_tried_and_filed(egs: Backend) -> None:
+    """J2, D14: one version with all the traffic."""
+    site, path = egs.shell.site, "slices/vision/endpoints/captions.yaml"
+    if site.main("slices/vision/gprs/serves.yaml") is None:
+        site.file("vision/serves", nodes=1, duration="1h", notBefore=LATER, gpusPerNode=8)
+        site.settle()
+    new = "endpoint create vision/captions --gpr serves --model acme/m --image acme/vllm:1 --hostname c.example.com"
+    before = site.log()
+    tried = egs(f"{new} --dry-run")
+    assert (tried.code, "not filed" in tried.err) == (0, True), tried.err
+    assert site.log() == before
+    done = egs(f"{new} --replicas 2 --arg=--max-model-len --arg 8192")
+    assert (done.code, "Serve vision/captions: committed to main as" in done.err) == (0, True), done.err
+    served = {"name": "v1", "image": "acme/vllm:1", "model": "acme/m"}
+    want = {"slice": "vision", "gpr": "serves", "versions": [served], "weights": {"v1": 100}}
+    want["route"] = {"hostnames": ["c.example.com"]}
+    assert yaml.safe_load(tried.out)["spec"] == want
+    more = {"args": ["--max-model-len", "8192"], "replicas": {"min": 2, "max": 2}}
+    assert egs.spec(path) == {**want, "versions": [served | more]}
+    assert egs(new).code == 1, "its name is taken"
+    assert egs(new.replace("captions", "other").replace("serves", "none")).code == 1, "no such request"
+    assert egs(new.replace("captions", "other") + " --version Bad").code in (1, 2)
+    site.commit({path: None})
+
+
 def test_a_version_is_promoted_and_rolled_back(egs: Backend) -> None:
     """J2: the file changes, and nothing else in it does."""
     site = egs.shell.site

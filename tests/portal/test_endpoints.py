@@ -125,3 +125,70 @@ def test_weights_are_changed_through_the_sdk(site: Site, url: str, face: str) ->
     assert (found.endpoint_name, [each.wanted for each in found.versions]) == ("chat", [70, 30])
     assert [each.wanted for each in do("endpoint", "vision/chat", session).versions] == [70, 30]
     assert do("describe_inference_endpoint", "vision", "chat", "east", session).endpoint_name == "chat"
+
+
+def new(name: str, **more: Any) -> dict[str, Any]:
+    spec = {"versions": [version()], "weights": {"v1": 100}}
+    return {"name": name, "sliceName": "vision", "gprId": "vision/mine", "spec": spec, **more}
+
+
+@pytest.fixture(scope="module")
+def mine(site: Site) -> None:
+    """A request of vision and one of nlp wait."""
+    for key in ("vision/mine", "nlp/theirs"):
+        site.file(key, nodes=1, duration="4h", notBefore="2027-06-01T00:00:00Z", gpusPerNode=8)
+    site.settle()
+    site.refresh()
+
+
+@pytest.mark.usefixtures("mine")
+def test_an_endpoint_is_filed_once_per_key(site: Site) -> None:
+    path, key = "slices/vision/endpoints/new.yaml", {"Idempotency-Key": "served"}
+    with site.client("bo-editor") as client:
+        tried = client.post("/api/v1/endpoints", json=new("new", dryRun=True)).json()["data"]
+        assert (site.main(path), yaml.safe_load(tried["text"])["spec"]["gpr"]) == (None, "mine")
+        first = client.post("/api/v1/endpoints", json=new("new"), headers=key)
+        assert first.status_code == 200, first.text
+        assert client.post("/api/v1/endpoints", json=new("new"), headers=key).json() == first.json()
+        again = client.post("/api/v1/endpoints", json=new("new"))
+    found = yaml.safe_load(site.main(path) or "")["spec"]
+    assert found == {"slice": "vision", "gpr": "mine", **new("new")["spec"]}
+    assert again.json()["error"]["errorKey"] == "EndpointAlreadyExists"
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "says"),
+    [
+        pytest.param(new("a", gprId="vision/none"), 404, "no request", id="no such request"),
+        pytest.param(new("a", gprId="nlp/theirs"), 404, "no request", id="another workspace's request"),
+        pytest.param({**new("a"), "sliceName": "nlp"}, 404, "workspace nlp", id="another workspace"),
+        pytest.param(new("Bad"), 422, "not a valid name", id="no name"),
+        pytest.param(new("a", spec={}), 422, "versions", id="no versions"),
+        pytest.param(new("a", spec={"gpr": "other"}), 422, "leave gpr out", id="a request beside its own"),
+        pytest.param(new("a", spec={"versions": [[[]]]}), 422, "versions", id="no version"),
+        pytest.param(
+            new("a", spec={"versions": [version(gpusPerReplica=16)], "weights": {"v1": 100}}),
+            422,
+            "needs 16 GPUs",
+            id="more GPUs than a node has",
+        ),
+    ],
+)
+@pytest.mark.usefixtures("mine")
+def test_what_is_refused_is_not_written(site: Site, body: dict[str, Any], status: int, says: str) -> None:
+    before = site.log()
+    with site.client("bo-editor") as client:
+        answer = client.post("/api/v1/endpoints", json=body)
+    assert (answer.status_code, says in answer.text) == (status, True), answer.text
+    assert site.log() == before
+
+
+@pytest.mark.parametrize("face", sorted(FACES))
+@pytest.mark.usefixtures("mine")
+def test_an_endpoint_is_filed_through_the_sdk(site: Site, url: str, face: str) -> None:
+    do, name = FACES[face], f"vision/by-{face.replace('.', '-')}"
+    session = do("authenticate", url, KEYS["bo-editor"])
+    tried = do("create_endpoint", name, "vision/mine", new("x")["spec"], session, dry_run=True)
+    assert ("kind: Endpoint" in tried.text, tried.change) == (True, None)
+    assert do("create_endpoint", name, "vision/mine", new("x")["spec"], session).change.way == "pushed"
+    assert site.main(f"slices/{name.replace('/', '/endpoints/')}.yaml") is not None

@@ -16,6 +16,7 @@ import pytest
 from portal.identity.sessions import Session, issue
 from schemas.reading.yaml_text import dump
 from tests.support.endpoints import document as endpoint
+from tests.support.endpoints import version
 from tests.support.portal import HEAD, KEYS, Site, api_key, template
 from tests.support.world import gpr, gpr_path, project, slice_
 
@@ -132,6 +133,7 @@ BOUND = {
 }
 NAMED = {"workspaceName": "{slice}"}
 IN_EAST = {"workspaceName": "{slice}", "clusterName": "east"}
+SERVED = {"versions": [version()], "weights": {"v1": 100}}
 JOB = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "first"}}
 OF_SLICE, OF_ID = {"sliceName": "{slice}"}, {"gprId": "{id}"}
 
@@ -229,6 +231,7 @@ TABLE: Mapping[str, Path] = {
     "GET /tables/slices": Path(_known),
     "GET /tables/requests": Path(_known),
     "GET /tables/jobs": Path(_sees, OF_SLICE),
+    "POST /endpoints": Path(WORKS, body={"name": "serves-{n}", **OF_SLICE, "gprId": "{id}", "spec": SERVED}),
     "POST /endpoints/{slice_name}/{name}/promote": Path(WORKS, body={"version": "none"}, done="senseless"),
     "POST /endpoints/{slice_name}/{name}/rollback": Path(WORKS, body={}, done="senseless"),
     "GET /endpoints/{slice_name}/{name}/replicas": Path(_sees, done="senseless"),

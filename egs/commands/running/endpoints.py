@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,7 +11,7 @@ from egs.commands.backend import Backend
 from egs.commands.declare import CHANGES_AT, READS_THEN, declare, group
 from egs.commands.listing import GetForm, ListOptions
 from egs.commands.lists import Slice
-from egs.commands.options import argument, option
+from egs.commands.options import DryRun, argument, option
 from egs.commands.output import Form
 
 Endpoint = Annotated[str, argument(metavar="SLICE/NAME", help="The endpoint.")]
@@ -26,6 +26,7 @@ def register(app: typer.Typer) -> None:
     )
     declare(endpoint, "list", "Endpoints, with their versions.", list_, READS_THEN)
     declare(endpoint, "describe", "An endpoint: versions, weights, objects.", describe, READS_THEN)
+    declare(endpoint, "create", "Serve a model on the nodes of a request.", create, CHANGES_AT)
     declare(endpoint, "promote", "Give a version more of the traffic.", promote, CHANGES_AT)
     declare(endpoint, "rollback", "Bring back the weights from before.", rollback, CHANGES_AT)
 
@@ -56,6 +57,74 @@ def describe(
       egs endpoint describe vision/captions
     """
     output.page(backend.whole("endpoint", endpoint), form)
+
+
+def create(  # noqa: PLR0913 - each is an option of the command
+    backend: Backend,
+    endpoint: Endpoint,
+    gpr: Annotated[str, option(metavar="GPR", help="The request of its slice on whose nodes it runs.")],
+    model: Annotated[str, option(metavar="MODEL", help="Name on the model hub, or a path in the container.")],
+    image: Annotated[str, option(metavar="IMAGE", help="Container image of the server.")],
+    version: Annotated[str, option(metavar="NAME", help="Name of this version.")] = "v1",
+    arg: Annotated[
+        list[str] | None, option("--arg", metavar="A", help="One more argument of the server; may repeat.")
+    ] = None,
+    gpus_per_replica: Annotated[
+        int, option("--gpus-per-replica", metavar="G", help="GPUs of one replica.", min=1)
+    ] = 1,
+    replicas: Annotated[int, option(metavar="N", help="How many replicas run.", min=1)] = 1,
+    secret: Annotated[
+        str | None, option(metavar="NAME", help="Secret whose keys are environment variables: HF_TOKEN.")
+    ] = None,
+    cache: Annotated[
+        str | None, option(metavar="PVC", help="PersistentVolumeClaim for downloaded weights.")
+    ] = None,
+    hostname: Annotated[
+        list[str] | None,
+        option("--hostname", metavar="H", help="A name that its route answers to; may repeat."),
+    ] = None,
+    namespace: Annotated[
+        str | None, option(metavar="N", help="One of the slice's namespaces. Default: the first.")
+    ] = None,
+    server: Annotated[
+        str | None, option("--backend", metavar="B", help="vllm (the default) or kserve.")
+    ] = None,
+    dry_run: DryRun = False,
+) -> None:
+    """File an endpoint with one version that gets all the traffic. What else an endpoint may have, its file says.
+
+    \b
+    Examples:
+      egs endpoint create vision/captions --gpr serves --model Qwen/Qwen2.5-7B-Instruct --image vllm/vllm-openai:v0.11.0
+      egs endpoint create vision/chat --gpr serves --model acme/big --image acme/vllm:1 --gpus-per-replica 8 --dry-run
+
+    Without --hostname no requests reach it from outside. --dry-run shows the file and writes nothing.
+    """
+    served = {
+        "name": version,
+        "image": image,
+        "model": model,
+        "args": arg or None,
+        "gpusPerReplica": gpus_per_replica if gpus_per_replica > 1 else None,
+        "replicas": {"min": replicas, "max": replicas} if replicas > 1 else None,
+        "secret": secret,
+        "cache": cache,
+    }
+    spec = {
+        "namespace": namespace,
+        "backend": server,
+        "versions": [_given(served)],
+        "weights": {version: 100},
+        "route": {"hostnames": hostname} if hostname else None,
+    }
+    text = backend.create_endpoint(endpoint, gpr, _given(spec), is_trial=dry_run)
+    if dry_run:
+        output.note("not filed; the file would be:")
+        output.text(text)
+
+
+def _given(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def promote(

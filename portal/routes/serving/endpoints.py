@@ -1,20 +1,26 @@
-"""`/endpoints`: other weights as a change, and how many replicas a version needs now, for KEDA."""
+"""`/endpoints`: a new one, other weights as a change, and how many replicas a version needs now, for KEDA."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from pydantic.alias_generators import to_camel
 
 from portal.http.context import Asking, Changed, Envelope, Looking, Of, changed, ok
 from portal.http.errors import bad_parameters, not_found, unavailable
+from portal.http.names import checked_name
 from portal.identity.callers import Caller
 from portal.identity.rights import check_member, seen_slice
 from portal.openapi.refusals import NAMED, IdempotencyKey, refusals
 from portal.views.view import View
+from portal.writes.endpoint_changes import filed
+from portal.writes.gpr_changes import seen
+from portal.writes.replayed_answers import Named
+from portal.writes.tried_change import tried
+from portal.writes.workload_changes import text_of
 from portal.writes.write_request import Changes, Tree, WriteRequest
 from reconciler.endpoints.watched import pods_of, source_of
 from reconciler.endpoints.weights import NoSuchWeights, needed, promoted, rolled_back, with_weights
@@ -32,6 +38,38 @@ Name = Annotated[str, Path(max_length=63, description="Its name.")]
 
 class _Body(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid")
+
+
+_SPEC: dict[str, Any] = {
+    "versions": [{"name": "v1", "image": "vllm/vllm-openai:v0.11.0", "model": "Qwen/Qwen2.5-7B-Instruct"}],
+    "weights": {"v1": 100},
+}
+
+
+class EndpointAsk(_Body):
+    """A new endpoint: a served model on the nodes of a request that exists."""
+
+    name: str = Field(max_length=63, description="Its name.", examples=["captions"])
+    slice_name: str = Field(max_length=63, description="The workspace it is for.", examples=["vision"])
+    gpr_id: str = Field(
+        max_length=200,
+        description="The request of the workspace on whose nodes it runs: its id, or slice/name.",
+        examples=["vision/serves"],
+    )
+    spec: dict[str, JsonValue] = Field(
+        description="The fields of an Endpoint's `spec`, without `slice` and `gpr`.", examples=[_SPEC]
+    )
+    dry_run: bool = Field(
+        default=False, strict=True, description="Write nothing; `text` of the answer has the file."
+    )
+
+
+class EndpointFiled(_Body):
+    """An endpoint that was filed, or only tried."""
+
+    name: str = Field(description="slice/name of the endpoint.", examples=["vision/captions"])
+    text: str = Field(description="After a dry run: the file that it would write.")
+    change: Changed | None = Field(default=None, description="Absent after a dry run.")
 
 
 class Promotion(_Body):
@@ -62,6 +100,31 @@ class Needed(_Body):
     load: float | None = Field(
         description="Requests that run and wait; null: it does not serve.", examples=[41]
     )
+
+
+@router.post("", responses=refusals(404, *NAMED, "EndpointAlreadyExists"), summary="File an endpoint.")
+async def file_endpoint(
+    ask: Annotated[EndpointAsk, Body()], view: Looking, caller: Asking, parts: Of, again: Named
+) -> Envelope[EndpointFiled]:
+    """Writes the endpoint's file, as `egs endpoint create`. It is served when its request holds nodes."""
+    seen_slice(view, caller, ask.slice_name)
+    check_member(caller, ask.slice_name, "file endpoints there")
+    checked_name("name", ask.name)
+    key = f"{ask.slice_name}/{ask.name}"
+    if again.landed is not None:
+        return ok(EndpointFiled(name=key, text="", change=changed(again.landed)))
+    request = seen(view, caller, ask.gpr_id)
+    if request.slice != ask.slice_name:
+        raise bad_parameters("gprId: it is of another workspace; an endpoint runs on requests of its own")
+
+    def make(_: View, tree: Tree) -> Changes:
+        return filed(tree, key, request.key, ask.spec)
+
+    if ask.dry_run:
+        files = await parts.costly.answer(tried, view, parts.store, caller, make, parts.now())
+        return ok(EndpointFiled(name=key, text=text_of(files)))
+    landed = await parts.writer.submit(WriteRequest(caller, f"Serve {key}", make, again.key))
+    return ok(EndpointFiled(name=key, text="", change=changed(landed)))
 
 
 @router.post(
