@@ -1,12 +1,13 @@
-"""Changes of a workload's file: a new one, alone or with its request, and its deletion. Pure.
+"""Changes of a workload's file: a new one, alone or with its request, and its deletion; a new endpoint's file. Pure.
 
-Held by tests/portal/test_workloads.py: request and workload come in one change or not at all.
+Held by tests/portal/test_workloads.py and test_endpoints.py: request and workload come in one change or not at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from portal.http.errors import bad_parameters, conflict, not_found
 from portal.identity.callers import Caller
@@ -18,10 +19,17 @@ from portal.writes.gpr_changes import filed as filed_request
 from portal.writes.gpr_changes import seen
 from portal.writes.parsed_files import read_document
 from portal.writes.write_request import Changes, Tree
-from reconciler.documents.manifest_text import NotManifests, checked, manifests_of, workload_file
+from reconciler.documents.manifest_text import (
+    NotManifests,
+    checked,
+    endpoint_file,
+    manifests_of,
+    workload_file,
+)
 from reconciler.store.store_port import Store
+from schemas.documents.endpoint import Endpoint
 from schemas.documents.workload import Manifest, Workload
-from schemas.rules.view import gpr_path, workload_path
+from schemas.rules.view import endpoint_path, gpr_path, workload_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +88,26 @@ def filed(view: View, tree: Tree, wanted: NewWorkload, nonce: str) -> Changes:
         return {**filed_request(view, tree, wanted.gpr, nonce, wanted.terms), path: data}
     if tree.read(gpr_path(slice_, gpr)) is None:
         raise not_found("request", wanted.gpr)
+    return {path: data}
+
+
+def filed_endpoint(tree: Tree, key: str, gpr: str, spec: Mapping[str, Any]) -> Changes:
+    """Its file. `key` and `gpr`: slice/name. ApiError 409 for a name in use, 404 for a request without a file."""
+    slice_, _, name = key.partition("/")
+    path, request = endpoint_path(slice_, name), gpr.partition("/")[2]
+    if tree.read(path) is not None:
+        text = f"an endpoint {key} exists already; choose another name, or edit its file"
+        raise conflict(text, "EndpointAlreadyExists")
+    try:
+        data = endpoint_file(slice_, name, request, spec)
+    except NotManifests as error:
+        raise bad_parameters(f"spec: {error}") from error
+    document = read_document(path, data)
+    if not isinstance(document, Endpoint):
+        problems = document if isinstance(document, tuple) else ()
+        raise bad_parameters("; ".join(problem.advice for problem in problems[:5]))
+    if tree.read(gpr_path(slice_, request)) is None:
+        raise not_found("request", gpr)
     return {path: data}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from schemas.documents.base import Document
 from schemas.documents.endpoint import LONGEST_DEPLOYMENT, Endpoint, EndpointSpec
@@ -11,7 +11,7 @@ from schemas.documents.gpr import RequestSpec, resolve
 from schemas.reading.strict_yaml import Path
 from schemas.rules.findings import Finding
 from schemas.rules.surroundings import of_surroundings
-from schemas.rules.view import View, hostname_key
+from schemas.rules.view import View, hostname_key, served_key
 
 _WHOLE = 100
 
@@ -70,7 +70,7 @@ def across_endpoint(file: str, endpoint: Document, view: View) -> Iterator[Findi
         return
     request = _request(spec, view)
     if request is not None:
-        yield from _of_gpus(file, spec, request)
+        yield from _of_gpus(file, spec, request, _beside(file, spec, view))
     yield from _of_clusters(file, spec, slice_.spec.clusters, view)
     yield from _of_hostnames(file, spec, view)
 
@@ -97,7 +97,21 @@ def _request(spec: EndpointSpec, view: View) -> RequestSpec | None:
     return found if isinstance(found, RequestSpec) else None
 
 
-def _of_gpus(file: str, spec: EndpointSpec, request: RequestSpec) -> Iterator[Finding]:
+def _beside(file: str, spec: EndpointSpec, view: View) -> dict[str, list[int]]:
+    """GPUs of each replica that the other endpoints of the request may have, by their name."""
+    paths = [path for path in view.parts(served_key(spec.slice, spec.gpr)) if path != file]
+    found = {path: view.document(path, Endpoint) for path in paths}
+    return {other.metadata.name: _sizes(other.spec) for other in found.values() if other is not None}
+
+
+def _sizes(spec: EndpointSpec) -> list[int]:
+    """GPUs of each replica that it may have at most."""
+    return [version.gpus_per_replica for version in spec.versions for _ in range(version.replicas.max)]
+
+
+def _of_gpus(
+    file: str, spec: EndpointSpec, request: RequestSpec, beside: Mapping[str, list[int]]
+) -> Iterator[Finding]:
     nodes = "one node" if request.nodes == 1 else f"{request.nodes} nodes"
     has = f"request {spec.gpr} has {nodes} of at least {request.gpus_per_node} GPUs"
     for i, version in enumerate(spec.versions):
@@ -108,14 +122,20 @@ def _of_gpus(file: str, spec: EndpointSpec, request: RequestSpec) -> Iterator[Fi
             fix = "ask for nodes with more GPUs, or lower gpusPerReplica"
             yield Finding(file, "TooManyGpusServed", message, ("spec", "versions", i, "gpusPerReplica"), fix)
             return
-    sizes = [version.gpus_per_replica for version in spec.versions for _ in range(version.replicas.max)]
+    own, sizes, whose = _sizes(spec), _sizes(spec), "its replicas"
+    if packs(own, request.nodes, request.gpus_per_node) and beside:
+        sizes = own + [size for its in beside.values() for size in its]
+        names = ", ".join(sorted(beside))
+        whose = f"its replicas and those of endpoint{'s' if len(beside) > 1 else ''} {names}"
     if not packs(sizes, request.nodes, request.gpus_per_node):
-        message = f"its replicas may need {sum(sizes)} GPUs, but {has}"
+        message = f"{whose} may need {sum(sizes)} GPUs, but {has}"
         yield Finding(file, "TooManyGpusServed", message, ("spec", "versions"))
         return
     spare = [version.gpus_per_replica for version in spec.versions for _ in range(spec.max_surge)]
     if not packs([*sizes, *spare], request.nodes, request.gpus_per_node):
-        message = f"its replicas may need {sum(sizes)} GPUs, and {sum(spare)} more while they are replaced, but {has}"
+        message = (
+            f"{whose} may need {sum(sizes)} GPUs, and {sum(spare)} more while they are replaced, but {has}"
+        )
         yield Finding(file, "NoSpareGpu", message, ("spec", "maxSurge"))
 
 

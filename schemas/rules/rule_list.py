@@ -132,7 +132,7 @@ _ACROSS = (
     ),
     Rule(
         "TooManyGpusServed",
-        "The replicas of an endpoint, as many as there may be, fit onto the nodes of its request.",
+        "The replicas of a request's endpoints, as many as there may be, fit onto its nodes together.",
         "lower replicas.max, or ask for more nodes in the request",
     ),
     Rule(

@@ -104,6 +104,11 @@ def hostname_key(hostname: str) -> Key:
     return ("hostname", hostname)
 
 
+def served_key(slice_: str, gpr: str) -> Key:
+    """The endpoints on the nodes of a request."""
+    return ("served", slice_, gpr)
+
+
 def facts_of(document: Document | None) -> frozenset[Key]:
     """The facts that this document is a part of."""
     match document:
@@ -117,7 +122,8 @@ def facts_of(document: Document | None) -> frozenset[Key]:
             return frozenset({profile_key(document.spec.email)})
         case Endpoint():
             route = document.spec.route
-            return frozenset(hostname_key(name) for name in (() if route is None else route.hostnames))
+            names = frozenset(hostname_key(name) for name in (() if route is None else route.hostnames))
+            return names | {served_key(document.spec.slice, document.spec.gpr)}
         case WorkspaceRequest():
             return facts_of(document.as_slice())
         case Slice():

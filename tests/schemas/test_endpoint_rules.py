@@ -120,6 +120,47 @@ def test_a_hostname_is_of_one_slice(theirs: str, ours: str, is_taken: bool) -> N
     assert told == ([want] if is_taken else [])
 
 
+FOUR = [version(replicas={"min": 4, "max": 4})]
+
+
+@pytest.mark.parametrize(
+    ("others", "rule"),
+    [
+        pytest.param([{"gpr": "x", "versions": FOUR}], None, id="together just what the request has"),
+        pytest.param([{"gpr": "x", "versions": FOUR}, {"gpr": "x"}], "TooManyGpusServed", id="one more"),
+        pytest.param([{"gpr": "y", "versions": FOUR}, {"gpr": "y"}], None, id="another request's"),
+        pytest.param(
+            [{"gpr": "x", "versions": [version(gpusPerReplica=5)]}],
+            "TooManyGpusServed",
+            id="no room on a node",
+        ),
+    ],
+)
+def test_endpoints_of_one_request_share_its_gpus(others: list[dict[str, Any]], rule: str | None) -> None:
+    """Also with `maxSurge`: what others may have is no spare GPU."""
+    files = {
+        "project.yaml": project(),
+        "clusters/east.yaml": cluster(),
+        "slices/a/slice.yaml": slice_("a"),
+        **{f"slices/a/gprs/{name}.yaml": gpr("a", name, gpusPerNode=8) for name in "xy"},
+        PATH: document("chat", versions=FOUR),
+        **{f"slices/a/endpoints/b{n}.yaml": document(f"b{n}", **spec) for n, spec in enumerate(others)},
+    }
+    surges = files | {PATH: document("chat", versions=FOUR, maxSurge=1)}
+    told = [_told(files), _told(surges)]
+    if rule is None:
+        spare = [] if any(spec["gpr"] == "x" for spec in others) is False else ["NoSpareGpu"]
+        assert told == [[], spare]
+    else:
+        assert told == [[rule], [rule]]
+
+
+def _told(files: dict[str, str]) -> list[str]:
+    """Rules that the endpoint at PATH breaks."""
+    result = check_files((path, 0o100644, text.encode()) for path, text in files.items())
+    return [problem.rule for problem in result.problems if problem.file == PATH]
+
+
 def test_its_name_leaves_room_for_the_versions() -> None:
     assert found("c" * 43) == []
     assert found("c" * 44) == ["EndpointNameTooLong"], (

@@ -16,11 +16,10 @@ from portal.identity.callers import Caller
 from portal.identity.rights import check_member, seen_slice
 from portal.openapi.refusals import NAMED, IdempotencyKey, refusals
 from portal.views.view import View
-from portal.writes.endpoint_changes import filed
 from portal.writes.gpr_changes import seen
 from portal.writes.replayed_answers import Named
 from portal.writes.tried_change import tried
-from portal.writes.workload_changes import text_of
+from portal.writes.workload_changes import filed_endpoint, text_of
 from portal.writes.write_request import Changes, Tree, WriteRequest
 from reconciler.endpoints.watched import pods_of, source_of
 from reconciler.endpoints.weights import NoSuchWeights, needed, promoted, rolled_back, with_weights
@@ -118,7 +117,7 @@ async def file_endpoint(
         raise bad_parameters("gprId: it is of another workspace; an endpoint runs on requests of its own")
 
     def make(_: View, tree: Tree) -> Changes:
-        return filed(tree, key, request.key, ask.spec)
+        return filed_endpoint(tree, key, request.key, ask.spec)
 
     if ask.dry_run:
         files = await parts.costly.answer(tried, view, parts.store, caller, make, parts.now())
