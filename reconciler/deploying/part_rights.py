@@ -69,9 +69,11 @@ def scaling(targets: Iterable[ScaleTarget]) -> tuple[Rule, ...]:
     if any(target.is_cluster_api for target in targets):
         rows.append(Rule(CLUSTER_API.rstrip("/"), "machines", verbs, "select the Machines to delete"))
     if any(target.is_karpenter for target in targets):
-        rows.append(
-            Rule(KARPENTER.rstrip("/"), "nodeclaims", ("delete",), "remove the nodes that leave a pool")
-        )
+        why = "remove the nodes that leave a pool"
+        rows += [
+            Rule("", "nodes", ("delete",), why),
+            Rule(KARPENTER.rstrip("/"), "nodeclaims", ("delete",), why),
+        ]
     return tuple(rows)
 
 

@@ -144,6 +144,9 @@ subjects:
   verbs: [get, patch]
 {{- end }}
 {{- if $claims }}
+- apiGroups: [""]
+  resources: [nodes]
+  verbs: [delete]
 - apiGroups: [karpenter.sh]
   resources: [nodeclaims]
   verbs: [delete]

@@ -241,6 +241,8 @@ class KubernetesCluster:
                 return Refused("NodeHeld", f"node {node} serves {held.request}")
             if held is None and not found.ready:
                 return Refused("NodeNotReady", f"node {node} is not Ready")
+            if held is None and found.deleted:
+                return Refused("NodeNotReady", f"node {node} is being deleted")
             strangers = cluster_view.foreign(pods, owners, lease.slice)
             if held is None and strangers:
                 return Refused("NodeInUse", f"GPUs of node {node} are used by {', '.join(strangers[:3])}")

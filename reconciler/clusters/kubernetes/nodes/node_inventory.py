@@ -64,6 +64,7 @@ class Node:
     conditions: Mapping[str, str]  # type -> status
     allocatable: Mapping[str, int]  # all resources counted in GPUs, MIG slices, or network devices
     capacity: Mapping[str, int]
+    deleted: bool = False  # it goes, as soon as those who made it are done with it
 
     @property
     def ready(self) -> bool:
@@ -144,6 +145,7 @@ def read_node(item: Json) -> Node:
         conditions={c["type"]: c["status"] for c in status.get("conditions") or ()},
         allocatable=_counted(status.get("allocatable")),
         capacity=_counted(status.get("capacity")),
+        deleted="deletionTimestamp" in meta,
     )
 
 

@@ -2,10 +2,11 @@
 
 Any target with one works: a MachineDeployment of Cluster API, a provider's node group. We set the number and
 never create a node. Before a pool shrinks its leaving nodes are cordoned. With Cluster API their Machines are also
-marked for deletion, and unmarked if such a node is kept after all. With Karpenter their NodeClaims are deleted just
-before: what Karpenter makes in their place until it hears the new number has no node yet, and goes first. All of these
-nodes are looked at, and get our stamp on the version looked at, before the first NodeClaim goes: one with a lease keeps
-all. Other scalers must be configured to delete cordoned nodes first.
+marked for deletion, and unmarked if such a node is kept after all. With Karpenter they are deleted just before, with
+their NodeClaims: what Karpenter makes in their place until it hears the new number has no node yet, and goes first. All
+of these nodes are looked at, and get our stamp on the version looked at, before the first goes: one with a lease keeps
+all. Each is deleted on the version that has our stamp, so that a lease of a newer controller keeps it. Other scalers
+must be configured to delete cordoned nodes first.
 
 Each write is conditional on the version read, and puts our stamp on the target, so that an outdated
 controller scales nothing.
@@ -136,10 +137,11 @@ class Scaling:
     def _claims_ended(
         self, leaving: tuple[str, ...], most: int, version: str, stamp: Stamp
     ) -> Refused | None:
-        """Deletes the NodeClaims of at most that many of the nodes, and with them the nodes.
+        """Deletes at most that many of the nodes, with their NodeClaims.
 
-        None is deleted if a node has a lease. One that gets it after we looked changes its node, so that our stamp
-        is refused, and all are looked at again.
+        None is deleted if a node has a lease. One that gets it after we looked changes its node, so that our stamp or
+        our deletion is refused, and all are looked at again. A NodeClaim has no such version: so the node goes first,
+        and Karpenter's finalizer keeps it until its machine is gone.
         """
         found = [(name, node) for name in leaving if (node := self._api.find(f"{NODES}/{name}")) is not None]
         for name, node in found:
@@ -148,13 +150,18 @@ class Scaling:
         claimed = [
             (name, node, claim) for name, node in found if (claim := _claim(node, version)) is not None
         ]
-        for name, node, _ in claimed[:most]:
-            marked = {"resourceVersion": node["metadata"]["resourceVersion"]}
-            body = {"metadata": {**marked, "annotations": {STAMP: write_stamp(stamp)}}}
-            self._api.merge(f"{NODES}/{name}", body)
-        for _, _, claim in claimed[:most]:
+        stamped = [self._stamped(name, node, stamp) for name, node, _ in claimed[:most]]
+        for (name, _, claim), meta in zip(claimed, stamped, strict=False):
+            self._api.delete(f"{NODES}/{name}", uid=meta["uid"], version=meta["resourceVersion"])
             self._api.delete(f"/apis/{version}/nodeclaims/{claim['name']}", uid=claim["uid"])
         return None
+
+    def _stamped(self, name: str, node: Json, stamp: Stamp) -> Json:
+        """The node's metadata with our stamp, written on the version that was looked at."""
+        marked = {"resourceVersion": node["metadata"]["resourceVersion"]}
+        body = {"metadata": {**marked, "annotations": {STAMP: write_stamp(stamp)}}}
+        found: Json = self._api.merge(f"{NODES}/{name}", body)["metadata"]
+        return found
 
     def _marked(self, node: str, version: str, mark: str | None, stamp: Stamp) -> Refused | None:
         """Marks or unmarks the node's Machine for deletion; a mark without our stamp is foreign and stays."""

@@ -25,11 +25,11 @@ class Karpenters:
         self.replicas = replicas
         self.objects: dict[str, Json] = {POOL: {"metadata": {"resourceVersion": "1"}}}
         self.ended: list[str] = []
-        self.leased_once_read = ""
+        self.leased_once_read = self.leased_once_stamped = ""
         for name in nodes:
             owner = {"apiVersion": V1, "kind": "NodeClaim", "name": f"claim-{name}", "uid": name}
             self.objects[f"{NODES}/{name}"] = {
-                "metadata": {"resourceVersion": "1", "ownerReferences": [owner]}
+                "metadata": {"uid": f"node-{name}", "resourceVersion": "1", "ownerReferences": [owner]}
             }
 
     def find(self, path: str) -> Json | None:
@@ -54,11 +54,21 @@ class Karpenters:
         meta["resourceVersion"] += "1"
         meta["annotations"] = {**meta.get("annotations", {}), **given.get("annotations", {})}
         self.replicas = body.get("spec", {}).get("replicas", self.replicas)
-        return {"metadata": dict(meta)}
+        written = {"metadata": dict(meta)}
+        if self.leased_once_stamped and path == f"{NODES}/{self.leased_once_stamped}":
+            self.leased_once_stamped = ""
+            self.merge(path, {"metadata": {"annotations": {LEASE: "{}", STAMP: "99.1"}}})
+        return written
 
-    def delete(self, path: str, *, uid: str) -> bool:
-        assert path.endswith(f"/nodeclaims/claim-{uid}")
-        self.ended.append(uid)
+    def delete(self, path: str, *, uid: str, version: str | None = None) -> bool:
+        if path not in self.objects:
+            assert path.endswith(f"/nodeclaims/claim-{uid}")
+            self.ended.append(uid)
+            return True
+        meta = self.objects[path]["metadata"]
+        if (uid, version) != (meta["uid"], meta["resourceVersion"]):
+            raise Rejected("it changed", 409)
+        del self.objects[path]
         return True
 
 
@@ -82,6 +92,18 @@ def test_a_lease_on_one_leaving_node_keeps_all(when: str) -> None:
     assert isinstance(answer, Refused)
     assert answer.reason == "NodeHeld"
     assert (there.ended, there.replicas) == ([], 3)
+
+
+@pytest.mark.parametrize(("leased", "ended"), [("a", []), ("b", ["a"])])
+def test_a_lease_after_our_stamp_keeps_its_node(leased: str, ended: list[str]) -> None:
+    """A newer controller gives the node away between our stamp and the deletion."""
+    there = Karpenters(3, "a", "b", "c")
+    there.leased_once_stamped = leased
+    answer = scaled(there, 1, "a", "b")
+    assert isinstance(answer, Refused)
+    assert answer.reason == "NodeHeld"
+    assert (there.ended, there.replicas) == (ended, 3)
+    assert f"{NODES}/{leased}" in there.objects
 
 
 def test_a_node_of_a_newer_controller_keeps_all() -> None:
