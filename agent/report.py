@@ -240,6 +240,6 @@ def as_text(report: AgentReport) -> bytes:
 def from_text(data: bytes) -> AgentReport:
     """The inverse of `as_text`; raises `Fault` (`ReportUnreadable`)."""
     try:
-        return AgentReport.model_validate_json(parse_to_json(data))
+        return AgentReport.model_validate_json(parse_to_json(data), extra="ignore")  # of a newer agent
     except (Refused, ValidationError) as error:
         raise Fault(f"{PATH} is not an AgentReport of this release", "ReportUnreadable") from error

@@ -226,7 +226,7 @@ class Reports:
 
 def _parsed(branch: str, data: bytes) -> AgentReport | None:
     try:
-        return AgentReport.model_validate_json(json.dumps(load(data)))
+        return AgentReport.model_validate_json(json.dumps(load(data)), extra="ignore")  # of a newer agent
     except (Refused, ValidationError):
         log.warning("report not read branch=%s; the agent's operator should check it", branch)
         return None

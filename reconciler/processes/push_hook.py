@@ -352,7 +352,7 @@ def _is_newer(stamp: Stamp | None, before: Stamp) -> bool:
 
 def _report(data: bytes) -> AgentReport | None:
     try:
-        return AgentReport.model_validate_json(json.dumps(load(data)))
+        return AgentReport.model_validate_json(json.dumps(load(data)), extra="ignore")  # of a newer agent
     except (Refused, ValueError):
         return None
 

@@ -85,13 +85,16 @@ Kind = TypeVar("Kind", bound=Document)
 
 
 def record_from(path: str, data: bytes) -> Record | None:
-    """The record in one file of a status tree; None if the path has no record. Raises `UNREADABLE`."""
+    """The record in one file of a status tree; None if the path has no record. Raises `UNREADABLE`.
+
+    Fields that we do not know are left out: a newer controller wrote them before people went back to this version.
+    """
     kind = next((kind for pattern, kind in _PATHS if pattern.fullmatch(path)), None)
-    return None if kind is None else kind.model_validate_json(_json(data))
+    return None if kind is None else kind.model_validate_json(_json(data), extra="ignore")
 
 
 def request_status(data: bytes) -> GPRStatus:
-    return GPRRecord.model_validate_json(_json(data)).status
+    return GPRRecord.model_validate_json(_json(data), extra="ignore").status
 
 
 def facts_of(records: Mapping[str, Record], at: datetime, intent: str) -> Facts:

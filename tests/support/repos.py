@@ -79,10 +79,11 @@ def commit(
     branch: str = "main",
     message: str = "Change",
     author: str = "Ada <ada@example.com>",
+    at_s: int = 1767225600,
 ) -> str:
-    """Put files (None: delete) on top of a branch as one commit, and give its id."""
+    """Put files (None: delete) on top of a branch as one commit of that second, and give its id."""
     ref = f"refs/heads/{branch}"
-    stream = bytearray(f"commit {ref}\nmark :1\ncommitter {author} 1767225600 +0000\n".encode())
+    stream = bytearray(f"commit {ref}\nmark :1\ncommitter {author} {at_s} +0000\n".encode())
     stream += _data(message.encode())
     if (repo / ref).is_file() or git(repo, "for-each-ref", ref):  # a packed one is no file
         stream += f"from {ref}^0\n".encode()
