@@ -102,7 +102,12 @@ PATHS = re.compile(
     r"`((?:schemas|scheduler|reconciler|agent|portal|demo|tests|docs|examples|benchmarks|deploy)/[\w./-]*)`"
 )
 LINKS = re.compile(r"\]\((?!http)([^)#]+)\)")
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
