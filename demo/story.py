@@ -161,9 +161,31 @@ def start_jobs(system: System, now: datetime) -> None:
     )
 
 
+CHAT = {
+    "apiVersion": "egs.dev/v1alpha1",
+    "kind": "Endpoint",
+    "metadata": {"name": "chat"},
+    "spec": {
+        "slice": "nlp",
+        "gpr": "llama-finetune",
+        "namespace": "nlp-eval",
+        "versions": [
+            {
+                "name": name,
+                "image": "vllm/vllm-openai:v0.11.0",
+                "model": f"acme/{model}",
+                "gpusPerReplica": 2,
+            }
+            for name, model in (("v1", "llama-3-8b"), ("v2", "llama-3-8b-tuned"))
+        ],
+        "weights": {"v1": 90, "v2": 10},
+    },
+}
+"""Inference in two versions on half of a node; the other half is held and idle."""
+
+
 def serve_chat(system: System, now: datetime) -> None:
-    """Inference on half of a node; the other half is held and idle."""
-    system.clusters["east"].submit(Job(namespace="nlp-eval", name="chat", gpus=4), now)
+    system.push({"slices/nlp/endpoints/chat.yaml": dump(CHAT).encode()}, "Serve the chat model", DANA, now)
 
 
 def train_policy(system: System, now: datetime) -> None:

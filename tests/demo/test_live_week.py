@@ -10,6 +10,7 @@ from demo.story import LIVE
 from demo.system import System
 from reconciler.model.facts import Facts
 from reconciler.settings import Settings
+from schemas.status.endpoint_status import EndpointPhase
 from schemas.status.gpr_status import Phase
 from schemas.status.node_status import NodeState
 from tests.support.world import START
@@ -43,3 +44,8 @@ def test_after_two_hours_every_page_has_content(tmp_path: Path):
     assert any(status.slips for status in facts.requests.values()), "a promise that moved"
     assert facts.nodes["east", "h100-3"].state is not NodeState.READY
     assert "GPRDelayed" in reasons
+    chat = facts.endpoints["nlp/chat"]
+    assert (chat.phase, [(each.weight, each.ready) for each in chat.versions]) == (
+        EndpointPhase.SERVING,
+        [(90, 1), (10, 1)],
+    )
