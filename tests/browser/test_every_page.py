@@ -14,6 +14,8 @@ import yaml
 from playwright.sync_api import Page
 
 from tests.browser.conftest import Visitor
+from tests.support.endpoints import document as endpoint
+from tests.support.endpoints import version
 from tests.support.page_paths import paths
 from tests.support.portal import Site
 from tests.support.profile import drawn
@@ -39,14 +41,18 @@ spec: {template: {spec: {containers: [{name: main, resources: {limits: {nvidia.c
 """
 
 
+SERVED = {"versions": [version("v1"), version("v2")], "weights": {"v1": 90, "v2": 10}}
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """Requests in every phase, a job, an alert, a maintenance, a broken file."""
+    """Requests in every phase, a job, an endpoint, an alert, a maintenance, a broken file."""
     window = {"begin": "2026-11-23T08:00:00Z", "end": "2026-11-23T12:00:00Z", "reason": "rewiring"}
     head = {"apiVersion": "egs.dev/v1alpha1", "kind": "Workload", "metadata": {"name": "train"}}
     spec = {"slice": "vision", "gpr": "runs", "manifests": [*yaml.safe_load_all(OBJECTS)]}
     files = {
         "clusters/west.yaml": cluster("west", nodes=2, maintenance=[window]),
+        "slices/vision/endpoints/chat.yaml": endpoint("chat", "vision", gpr="runs", **SERVED),
         "slices/vision/workloads/train.yaml": yaml.safe_dump({**head, "spec": spec}),
     }
     made = Site(tmp_path_factory.mktemp("site"), files)

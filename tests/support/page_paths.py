@@ -15,6 +15,7 @@ OF_PATHS = {
 """A value for each parameter of a path; pages with other parameters are reached by links alone."""
 NAMES = {
     "jobs": "train",
+    "endpoints": "chat",
     "inventory": "h100-1",
     "requests": "runs",
     "workspaces": "vision",
