@@ -268,7 +268,7 @@ def files() -> dict[str, str]:
     for name in SLICE.values():
         found[f"templates/doomed-{name}.yaml"] = template(f"doomed-{name}")
         for each in ("running", "first", "second"):
-            found[gpr_path(f"{name}/{each}")] = gpr(name, each, nodes=2)
+            found[gpr_path(f"{name}/{each}")] = gpr(name, each, nodes=2, gpusPerNode=8)  # for all endpoints
         spec = {"slice": name, "gpr": "first", "manifests": [JOB]}
         found[f"slices/{name}/workloads/first.yaml"] = document("Workload", "first", spec)
         found[f"slices/{name}/endpoints/chat.yaml"] = endpoint("chat", name, gpr="first")
