@@ -6,12 +6,13 @@ No Karpenter runs: `karpenter` does what the static pools of version 1.15 do wit
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from reconciler.clusters.kubernetes.driver import KubernetesCluster
-from reconciler.model.cluster_port import Done, LeaseRef, Refused, SliceTerms
+from reconciler.model.cluster_port import Answer, Done, LeaseRef, Refused, SliceTerms
 from schemas.documents.cluster import Admission, ClusterSpec
 from tests.reconciler.clusters.kubernetes.living import MINUTE
 from tests.reconciler.clusters.kubernetes.tenants import pod
@@ -21,6 +22,7 @@ from tests.support.kube import Plane, eventually, gpu_node
 
 POOLS = "/apis/karpenter.sh/v1/nodepools"
 VISION = LeaseRef("gpr-00000001-aaaa", "vision/train", "vision", NOW + 60 * MINUTE)
+MORE = LeaseRef("gpr-00000002-bbbb", "vision/more", "vision", NOW + 60 * MINUTE)
 NODEPOOL: dict[str, Any] = {
     "apiVersion": "karpenter.sh/v1",
     "kind": "NodePool",
@@ -132,3 +134,24 @@ def test_a_node_that_is_leased_is_never_removed_by_name(new_kube: Plane, driver:
     assert answer.reason == "NodeHeld"
     assert claims(new_kube) == {"a", "b"}
     assert new_kube.api.get(f"{POOLS}/h100")["spec"]["replicas"] == 2
+
+
+def test_a_lease_of_a_newer_controller_keeps_a_node_that_is_about_to_go(
+    new_kube: Plane, driver: KubernetesCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes between our stamp and the deletion, which the server then refuses."""
+    new_kube.api.create("/api/v1/namespaces/vision/pods", pod("train", 8, nodeName="a", **placed("vision")))
+    eventually(lambda: driver._gpu_pods("a"), "the pod on its node")
+    stamped = driver._scaling._stamped
+    leased: list[Answer] = []
+
+    def leased_then(*asked: Any) -> Any:
+        found = stamped(*asked)
+        leased.append(driver.add("b", MORE, replace(FIRST, term=FIRST.term + 1), NOW))
+        return found
+
+    monkeypatch.setattr(driver._scaling, "_stamped", leased_then)
+    assert isinstance(driver.scale("h100", 1, ("b",), FIRST, NOW), Refused)
+    assert leased == [Done()]
+    assert claims(new_kube) == {"a", "b"}
+    assert "deletionTimestamp" not in new_kube.api.get("/api/v1/nodes/b")["metadata"]
