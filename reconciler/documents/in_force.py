@@ -384,10 +384,11 @@ class Desired:
         return Filed(None, error.sentence)
 
     def _file_unread(self, entry: Entry) -> Filed:
-        """The filing of an unread file; such a file has no problems."""
+        """The filing of an unread file, whose problems across files do not count."""
         outcome = self._read([entry])[entry.path]
-        assert isinstance(outcome, GPR), "the note is about exactly this content"
-        return self._file(outcome, None)
+        if isinstance(outcome, GPR):
+            return self._file(outcome, None)
+        return Filed(None, outcome[0].sentence if isinstance(outcome, tuple) and outcome else "")
 
     def _file(self, document: GPR, error: Problem | None) -> Filed:
         if error is not None and error.rule not in QUEUES_ANYWAY:

@@ -6,7 +6,6 @@ clearly says so; anything else is parsed.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,16 +13,11 @@ from datetime import datetime
 from reconciler.documents.in_force import ACCEPTED
 from reconciler.documents.unread_files import is_request
 from reconciler.model.facts import Facts
-from reconciler.status.parse import OWN_BYTES, UNREADABLE, Record, facts_of, record_from
+from reconciler.status.parse import OWN_BYTES, UNREADABLE, Record, facts_of, record_from, tells_over
 from reconciler.status.render import request_path
 from reconciler.status.tree import FACT
 from reconciler.store.store_port import REGULAR_MODE, Commit, Contents, History
 from reconciler.store.trailers import parse_stamp
-from schemas.status.gpr_status import TERMINAL
-
-_PHASE = re.compile(rb"^status:\n  phase: ([A-Za-z]+)$", re.MULTILINE)
-"""Where our writer puts a request's phase: the first field of its status."""
-_OVER = frozenset(str(phase).encode() for phase in TERMINAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +72,7 @@ def _files(store: Contents, tip: str) -> dict[str, str]:
 
 
 def _is_over(path: str, data: bytes) -> bool:
-    found = _PHASE.search(data) if is_request(path) else None
-    return found is not None and found[1] in _OVER
+    return is_request(path) and tells_over(data)
 
 
 def _key(path: str) -> str:

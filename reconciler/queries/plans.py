@@ -55,6 +55,7 @@ class Planned:
 
 def planned(source: Source, now: datetime, ref: str | None, against: str | None) -> Planned:
     """The schedule at `ref`, and its effects compared with the commit `against`."""
+    source.skim()  # neither a schedule nor an effect has a finished request
     state, *bases = read_states(source, now, ref, *([] if against is None else [against]))
     if len(state.snapshot.requests) >= MANY:
         make_ready()

@@ -93,6 +93,9 @@ class Bare:
     def note(self, notes: Mapping[str, str]) -> None:
         self._status.note(notes)
 
+    def skim(self) -> None:
+        self._status.skim()
+
     def shown(self, ref: str | None) -> str | None:
         return self.commit_of(ref)
 

@@ -83,6 +83,11 @@ class Folder:
         if self._status is not None:
             self._status.note(notes)
 
+    def skim(self) -> None:
+        remote = self._status_remote()
+        if remote is not None:
+            remote.skim()
+
     def shown(self, ref: str | None) -> str | None:
         return None if ref is None else self._history().commit_of(ref)
 

@@ -54,6 +54,9 @@ class Source(Protocol):
     def loaded(self, now: datetime) -> Loaded | None:
         """The last written status; None without a status."""
 
+    def skim(self) -> None:
+        """From now on `loaded` looks at no finished request, and their files are read only if they changed since."""
+
     def note(self, notes: Mapping[str, str]) -> None:
         """Caches notes on files for the next command; see `reconciler.documents.unread_files`."""
 

@@ -179,6 +179,10 @@ class StatusBranch:
         """An operator accepts the branch as it is, even if others wrote it."""
         self._belief.adopt(self._store.tips().get(self._branch))
 
+    def skim(self) -> None:
+        """From now on `read` looks at no finished request: for readers who need only the others."""
+        self._remembered.skims = True
+
     def read(self, now: datetime) -> Loaded:
         """The facts that count; without a branch, no facts. Reads all files the first time, then only changes."""
         tip = self.counting()

@@ -18,7 +18,7 @@ from schemas.errors import UserError
 from schemas.reading.strict_yaml import load
 from schemas.status.cards import CardsRecord
 from schemas.status.endpoint_status import EndpointRecord
-from schemas.status.gpr_status import ControllerRecord, GPRRecord, GPRStatus, WorkspaceRecord
+from schemas.status.gpr_status import TERMINAL, ControllerRecord, GPRRecord, GPRStatus, WorkspaceRecord
 from schemas.status.gpu_alerts import AlertsRecord
 from schemas.status.insights import EndedRecord, Insights
 from schemas.status.inventory import Inventory, PoolNodes
@@ -83,6 +83,10 @@ RECORDS = re.compile("|".join(f"(?:{pattern})" for pattern, _ in _KINDS))
 
 Kind = TypeVar("Kind", bound=Document)
 
+_PHASE = re.compile(rb"^status:\n  phase: ([A-Za-z]+)$", re.MULTILINE)
+"""Where our writer puts a request's phase: the first field of its status."""
+_OVER = frozenset(str(phase).encode() for phase in TERMINAL)
+
 
 def record_from(path: str, data: bytes) -> Record | None:
     """The record in one file of a status tree; None if the path has no record. Raises `UNREADABLE`.
@@ -91,6 +95,12 @@ def record_from(path: str, data: bytes) -> Record | None:
     """
     kind = next((kind for pattern, kind in _PATHS if pattern.fullmatch(path)), None)
     return None if kind is None else kind.model_validate_json(_json(data), extra="ignore")
+
+
+def tells_over(data: bytes) -> bool:
+    """True if the text of a request's record clearly says that the request is finished; nothing else is checked."""
+    found = _PHASE.search(data)
+    return found is not None and found[1] in _OVER
 
 
 def request_status(data: bytes) -> GPRStatus:

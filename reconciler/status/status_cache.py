@@ -1,7 +1,8 @@
 """Caches request records across processes, by the ids of their blobs. Results never depend on it.
 
 For a live request the whole record is kept, in a format faster to read than its file; for a finished one only
-that fact, and the note on its file (see `reconciler.documents.unread_files`).
+that fact, and the note on its file (see `reconciler.documents.unread_files`). A reader who never shows finished
+requests `skims`: their texts say that they are finished, and nothing else is looked at. Others do not trust that.
 
 Held by tests/reconciler/documents/test_unread_files.py.
 """
@@ -21,6 +22,8 @@ from schemas.status.gpr_status import TERMINAL, GPRRecord, GPRStatus
 
 RECORDS_VERSION = f"{READER_VERSION}.1"
 """Raised whenever records are read differently, or other fields are kept."""
+_SKIMMED = b"~"
+"""Where the entry of a finished request begins whose record was not parsed."""
 PORTION = 2000
 """Records written to the cache per call, about a seventh of a second; the rest waits for the next calls."""
 
@@ -34,6 +37,7 @@ class Remembered:
         self._cache = cache or DocumentCache(None, RECORDS_VERSION)
         self._grew = False  # since the last `tidy`
         self._waiting: dict[str, GPRRecord] = {}  # not in the cache yet
+        self.skims = False
 
     def of(self, oids: Mapping[str, str]) -> tuple[dict[str, GPRRecord], dict[str, str]]:
         """From blobs by path: records of live requests, and notes on finished ones."""
@@ -42,10 +46,10 @@ class Remembered:
         known = self._cache.get_many(oids.values())
         for path, oid in oids.items():
             text = _text(self._waiting[oid]) if oid in self._waiting else known.get(oid)
-            if text is None:
+            if text is None or (text.startswith(_SKIMMED) and not self.skims):
                 continue
             if not text.startswith(b"{"):
-                over[path] = text.decode("ascii", "replace")
+                over[path] = text.removeprefix(_SKIMMED).decode("ascii", "replace")
             elif (record := _record(text)) is not None:
                 live[path] = record
         return live, over
@@ -69,6 +73,11 @@ class Remembered:
         for oid in notes:
             self._waiting.pop(oid, None)
         self._cache.put_many({oid: note.encode("ascii") for oid, note in notes.items()})
+
+    def skimmed(self, notes: Mapping[str, str]) -> None:
+        """Adds finished requests whose records were not parsed, with notes on their files, by the ids of the blobs."""
+        self._cache.put_many({oid: _SKIMMED + note.encode("ascii") for oid, note in notes.items()})
+        self._grew = self._grew or bool(notes)
 
     def retain(self, oids: Collection[str]) -> None:
         kept = set(oids)

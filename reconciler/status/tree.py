@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from reconciler.documents.in_force import ACCEPTED
-from reconciler.documents.unread_files import is_request
+from reconciler.documents.unread_files import Surroundings, is_request
 from reconciler.model.facts import Facts
 from reconciler.model.statuses import Records, UnreadRecord, records
-from reconciler.status.parse import OWN_BYTES, RECORDS, UNREADABLE, Record, facts_of, record_from
+from reconciler.status.parse import OWN_BYTES, RECORDS, UNREADABLE, Record, facts_of, record_from, tells_over
 from reconciler.status.recognised_leases import EVERYWHERE
 from reconciler.status.render import request_key
 from reconciler.status.status_cache import Remembered
@@ -34,6 +34,8 @@ HISTORY = 50
 """Commits searched for the last readable version of a request's file."""
 MOST_ALARMS = 20
 """Unreadable files that are reported one by one."""
+_READ_IT = "-"
+"""A note that no file has."""
 FACT = re.compile(f"{RECORDS.pattern}|accepted/.+")
 """Files that are read back: records, and what was accepted of main."""
 
@@ -84,6 +86,10 @@ class Trees:
         known, notes = self._remembered.of(oids)
         records |= known
         data = self.contents({p: e for p, e in present.items() if p not in known and p not in notes})
+        if self._remembered.skims and self._judged(tip):
+            over_now = {path for path, content in data.items() if path in oids and tells_over(content)}
+            data = {path: content for path, content in data.items() if path not in over_now}
+            notes |= dict.fromkeys(over_now, "")
         unread = {p for p in before.unread if p not in changed}
         unread |= present.keys() - data.keys() - known.keys() - notes.keys()
         fresh: dict[str, GPRRecord] = {}
@@ -144,7 +150,33 @@ class Trees:
         requests = records(facts.requests)
         over = {request_key(path): unread for path, unread in tree.over.items()}
         facts = replace(facts, requests=Records(requests.live, {**requests.over, **over}))
-        return Loaded(facts, tree.accepted, tuple(alarms), tree.notes)
+        return Loaded(facts, tree.accepted, tuple(alarms), self._notes(tree, facts))
+
+    def _notes(self, tree: Tree, facts: Facts) -> Mapping[str, str]:
+        """The notes; a reader who skims takes them from the commit of main that the controller judged.
+
+        A finished request's file has been acted on there, and its problems never count. Of held changes nothing is
+        known: the controller judged something else than main's files.
+        """
+        unknown = {path for path, note in tree.notes.items() if not note}
+        if not self._remembered.skims or not unknown or (facts.trust is not None and facts.trust.held):
+            return tree.notes
+        judged = self._judged(tree.tip)
+        entries = self._store.diff(None, judged) if judged else []
+        around, found = Surroundings(entries), dict.fromkeys(unknown, _READ_IT)
+        for entry in entries:
+            if entry.path in unknown and entry.mode == REGULAR_MODE:
+                found[entry.path] = around.note(entry) or _READ_IT
+        self._remembered.skimmed({tree.oids[path]: note for path, note in found.items()})
+        return {**tree.notes, **found}
+
+    def _judged(self, tip: str) -> str:
+        """The commit of main that the controller judged last; empty: somebody else wrote `tip`, or main was replaced."""
+        stamp = parse_stamp(self._store.commit(tip).trailers)
+        try:
+            return "" if stamp is None or not stamp.intent else self._store.commit(stamp.intent).oid
+        except Fault:
+            return ""
 
     def stamped_at(self, tip: str) -> datetime | None:
         """When a controller last made a decision, by its clock; foreign commits do not count."""
