@@ -171,7 +171,7 @@ class Trees:
         return {**tree.notes, **found}
 
     def _judged(self, tip: str) -> str:
-        """The commit of main that the controller judged last; empty: somebody else wrote `tip`, or main was replaced."""
+        """The commit of main that the controller judged; empty: somebody else wrote `tip`, or main was replaced."""
         stamp = parse_stamp(self._store.commit(tip).trailers)
         try:
             return "" if stamp is None or not stamp.intent else self._store.commit(stamp.intent).oid

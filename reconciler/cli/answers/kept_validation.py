@@ -1,7 +1,7 @@
 """What `egs validate` found in a clone, kept in the user's cache until a file there changes. Imports no models.
 
 A file is the same if its path, mode, size, inode and times are, as for git itself; a folder in which something changed
-within the last seconds is not kept. What rules and models of other sources found counts as nothing, and so does a
+within the last seconds is not kept. What another version of ours or of a library found counts as nothing, and so does a
 damaged file.
 """
 
@@ -11,9 +11,11 @@ import hashlib
 import json
 import os
 import stat
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
+from importlib.util import find_spec
 from pathlib import Path
 
 from reconciler.clock import wall
@@ -28,8 +30,11 @@ Refs = tuple[str | None, str | None]
 RACY = timedelta(seconds=2)
 """A file that changes twice within the clock's steps keeps its times."""
 _OURS = Path(__file__).parents[3]
-_SOURCES = ("schemas", "reconciler/documents", "reconciler/sources", "reconciler/cli/answers")
-"""What a result depends on."""
+_SOURCES = ("egs", "reconciler", "scheduler", "schemas")
+"""All that a command may import (import-linter holds that), and so all of ours that can decide an answer. Not only the
+rules: which requests are finished, for example, follows from how the status is read."""
+_LIBRARY = "pydantic"
+"""Its neighbours are the installed libraries, whose words stand in some problems."""
 _KEY = "result"
 
 
@@ -122,12 +127,20 @@ def _cache(clone: Path) -> DocumentCache:
 
 
 def _version() -> str:
-    """A digest of the sources that a result depends on."""
-    digest = hashlib.sha256()
+    """A digest of the programs that a result depends on: our sources, the versions of libraries, and Python's."""
+    digest = hashlib.sha256(f"{sys.version} {_libraries()}".encode())
     for room in _SOURCES:
         for path in sorted((_OURS / room).rglob("*.py")):
-            digest.update(path.read_bytes())
+            digest.update(f"{path.name} ".encode() + path.read_bytes())
     return digest.hexdigest()
+
+
+def _libraries() -> list[str]:
+    """Names with versions, as pip writes them: asking for each would take longer than all our sources."""
+    found = find_spec(_LIBRARY)
+    if found is None or found.origin is None:
+        return []
+    return sorted(path.name for path in Path(found.origin).parents[1].glob("*.dist-info"))
 
 
 def _text(known: Known) -> bytes:

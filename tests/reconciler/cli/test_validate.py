@@ -178,6 +178,28 @@ def test_what_just_changed_is_not_kept(tmp_path: Path, monkeypatch: pytest.Monke
     assert len(made) == 2
 
 
+def test_every_program_that_can_decide_an_answer_is_in_the_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ours are all that import-linter lets a command import."""
+    rooms = ("egs", "reconciler/status", "scheduler", "schemas/rules")
+    for room in rooms:
+        (tmp_path / room).mkdir(parents=True)
+        (tmp_path / room / "one.py").write_text("")
+    monkeypatch.setattr(kept_validation, "_OURS", tmp_path)
+    found = [kept_validation._version()]
+    for room in rooms:
+        (tmp_path / room / "one.py").write_text("changed = True")
+        found.append(kept_validation._version())
+    (tmp_path / "schemas/rules/one.py").rename(tmp_path / "schemas/rules/two.py")
+    found.append(kept_validation._version())
+    installed = kept_validation._libraries()
+    assert any(name.startswith("pydantic_core-") for name in installed)
+    monkeypatch.setattr(kept_validation, "_libraries", lambda: [*installed, "new-1.dist-info"])
+    found.append(kept_validation._version())
+    assert len(set(found)) == len(found)
+
+
 @pytest.mark.parametrize("what", ["damaged", "of other rules"])
 def test_a_result_that_cannot_be_trusted_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settled: None, what: str

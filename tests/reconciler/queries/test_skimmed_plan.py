@@ -101,7 +101,9 @@ def read_records(clone: Clone) -> set[str]:
     requests = clone.loads[-1].facts.requests
     assert isinstance(requests, Records)
     return {
-        key for key, one in requests.over.items() if not isinstance(one, UnreadRecord) or one._status is not None
+        key
+        for key, one in requests.over.items()
+        if not isinstance(one, UnreadRecord) or one._status is not None
     }
 
 
