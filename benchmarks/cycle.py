@@ -172,7 +172,7 @@ def _print(what: str, found: list[tuple[float, dict[str, float], str]], pushed: 
 
 
 RESTART = """
-import sys, time
+import resource, sys, time
 from datetime import datetime
 from pathlib import Path
 begun = time.perf_counter()
@@ -180,7 +180,8 @@ from benchmarks.large_fleet import settings_of
 from reconciler.compose import controller
 acting = controller(settings_of(Path(sys.argv[1])))
 done = acting.cycle(datetime.fromisoformat(sys.argv[2]))
-print(f"{time.perf_counter() - begun:.3f} {done.pushed}")
+most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+print(f"{time.perf_counter() - begun:.3f} {done.pushed} {most:.0f}")
 """
 
 
@@ -192,10 +193,11 @@ def restarts(folder: Path, runs: int) -> None:
         args = [sys.executable, "-c", RESTART, str(folder), now.isoformat()]
         before = cpu_s()
         done = subprocess.run(args, capture_output=True, text=True, check=True).stdout.split()
-        found.append((float(done[0]), cpu_s() - before, done[1]))
+        found.append((float(done[0]), cpu_s() - before, done[1], int(done[2])))
     median, least = statistics.median(f[0] for f in found), min(f[1] for f in found)
     pushed = ", ".join(f[2] for f in found)
     print(f"restart: {median:.2f} s from imports to the first commit, CPU {least:.2f} s ({pushed})")
+    print(f"  largest resident memory: {max(f[3] for f in found)} MiB")
 
 
 def against(folder: Path, runs: int) -> None:

@@ -26,6 +26,7 @@ from reconciler.store.git.remote_address import is_remote
 from reconciler.store.store_port import Store
 from reconciler.trust.keyring import read_keyring
 from reconciler.trust.signature_check import SystemVerifier
+from schemas.reading.collector import collector_paused
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,8 @@ def show_check(repo: str | None, now: str | None, refs: Refs, author: str | None
             read_keyring(folder),
             SystemVerifier(folder),
         )
-        check = checked(found.store, asked, clock_of(now, found))
+        with collector_paused():
+            check = checked(found.store, asked, clock_of(now, found))
     sys.stdout.write(rendered(check, form))
     return 1 if check.verdict == "refused" else 0
 
