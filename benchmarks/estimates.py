@@ -1,9 +1,13 @@
 """Accuracy of forecasts compared with planned starts, on a real trace: `python -m benchmarks.estimates TRACE`.
 
-TRACE is philly_jobs.csv.gz (see `benchmarks.philly`, which says what is synthetic); the first thousands of jobs, from
-weeks with next to no submissions, are skipped (`--skip`). Every request ends when the trace's job ended. Of every N
-waiting requests one gets the controller's forecast, by its own functions and from what was known at that instant; the
-first fifth is for learning and not counted.
+TRACE is philly_jobs.csv.gz or helios_earth_vc_series.csv.gz (see `benchmarks.philly` and `benchmarks.helios`, which say
+what is synthetic); the first thousands of jobs, from weeks with next to no submissions, are skipped (`--skip`). Every
+request ends when the trace's job ended. Of every N waiting requests one gets the controller's forecast, by its own
+functions and from what was known at that instant; the first 200 are for learning and not counted (`--learning`).
+
+"Score" is the interval score of p10 and p90: the width, and ten times what the start lies outside (Gneiting and
+Raftery, JASA 2007, alpha = 0.2); less is better, and neither narrow nor wide intervals can cheat. "In 1 h" is the share
+of starts within an hour of p50.
 
 For comparison, on the same requests: "true ends" knows all real durations, but no future arrivals, and "all known"
 knows both: the distance between `scheduler.estimates.drawn_futures` and the planner. Figures are in hours, by band and
@@ -23,7 +27,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.philly import BANDS, HOUR, Instance, TraceRequest, instance
+from benchmarks import helios, philly
+from benchmarks.philly import BANDS, HOUR, Instance, TraceRequest
 from scheduler.estimates.calibration import Outcome, habit_of, habits, told
 from scheduler.estimates.drawn_futures import Going, dispatched
 from scheduler.estimates.expected_starts import Arrived, Drawn, Learnt, Past, drawn
@@ -39,8 +44,10 @@ SKIP = 3000
 """Jobs of the trace's first three weeks, in which next to nothing was submitted."""
 POOL = "philly"
 NAMES = ("low", "medium", "high")
-LEARNING = 0.2
-"""Share of forecasts used only for learning."""
+LEARNING = 200
+"""Number of forecasts used only for learning."""
+OUTSIDE = 10
+"""What an hour outside of an interval costs in its score: 2 / alpha, as it should cover four starts in five."""
 LEARNT = 5000
 """Most recent requests that are learnt from, as in the controller."""
 
@@ -161,15 +168,16 @@ def _going(one: TraceRequest) -> Going:
 def main() -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.estimates", description=__doc__)
-    parser.add_argument("trace", type=Path, help="philly_jobs.csv.gz")
+    parser.add_argument("trace", type=Path, help="philly_jobs.csv.gz or helios_earth_vc_series.csv.gz")
     parser.add_argument("--requests", type=int, default=8000)
     parser.add_argument("--skip", type=int, default=SKIP)
     parser.add_argument("--every", type=int, default=8, help="forecast every N-th waiting request")
     parser.add_argument("--load", type=float, default=1.3, help="reserved node-hours over those there are")
     parser.add_argument("--bands", choices=("three", "one"), default="three")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--learning", type=int, default=LEARNING, help="forecasts that are not counted")
     given = parser.parse_args()
-    made = _philly(given.trace, given)
+    made = _instance(given.trace, given)
     trace = _trace(made)
     by_name = {one.id: one for one in made.asked}
     asked = {arrival.request.key: by_name[arrival.name] for arrival in trace.arrivals}
@@ -182,13 +190,14 @@ def main() -> None:
         f"{len(asked):,} requests on {made.nodes} nodes, {listener.waiting:,} waited, {len(listener.told):,} told "
         f"in {listener.seconds:.0f} s of {time.perf_counter() - began:.0f} s\n"
     )
-    _table(list(listener.told.values()))
+    print_table(list(listener.told.values())[given.learning :])
 
 
-def _philly(file: Path, given: argparse.Namespace) -> Instance:
+def _instance(file: Path, given: argparse.Namespace) -> Instance:
     bands = BANDS if given.bands == "three" else ((150, 1.0),)
-    whole = instance(file, given.requests + given.skip, given.load, bands, seed=given.seed)
-    asked = whole.asked[given.skip :]
+    jobs = helios.jobs(file) if helios.is_helios(file) else philly.jobs(file)
+    jobs = jobs[: given.requests + given.skip]
+    asked = philly.reserved(jobs, given.load, bands, seed=given.seed, skip=given.skip).asked
     begin = asked[0].submit
     work = sum(one.nodes * one.duration for one in asked)
     nodes = max(round(work / (asked[-1].submit - begin) / given.load), max(one.nodes for one in asked))
@@ -212,8 +221,9 @@ def _off(start: Callable[[Told], int], found: Sequence[Told]) -> float:
     return float(np.mean([abs(start(one) - one.start) for one in found])) / HOUR
 
 
-def _table(found: Sequence[Told]) -> None:
-    done = [one for one in found[int(len(found) * LEARNING) :] if one.start]
+def print_table(found: Sequence[Told]) -> None:
+    """Figures by band and for all."""
+    done = [one for one in found if one.start]
     head = (
         "",
         "told",
@@ -227,6 +237,8 @@ def _table(found: Sequence[Told]) -> None:
         "below",
         "above",
         "width",
+        "score",
+        "in 1 h",
     )
     sys.stdout.write(" ".join(f"{name:>9}" for name in head) + "\n")
     for number, name in enumerate(NAMES):
@@ -244,9 +256,13 @@ def _row(name: str, found: Sequence[Told]) -> None:
     knowing = (_off(lambda one: one.true_ends, found), _off(lambda one: one.all_known, found))
     below, above = (start < said[:, 0]).mean(), (start > said[:, 2]).mean()
     cells = (wait, planned, error, error / planned if planned else 0.0, *knowing)
-    width = (said[:, 2] - said[:, 0]).mean() / HOUR
+    width = said[:, 2] - said[:, 0]
+    outside = np.maximum(0, np.maximum(said[:, 0] - start, start - said[:, 2]))
+    lengths = (width.mean() / HOUR, (width + OUTSIDE * outside).mean() / HOUR)
+    near = (abs(start - said[:, 1]) <= HOUR).mean()
     text = [f"{cell:.2f}" for cell in cells] + [f"{share:.1%}" for share in (1 - below - above, below, above)]
-    sys.stdout.write(" ".join(f"{cell:>9}" for cell in (name, len(found), *text, f"{width:.2f}")) + "\n")
+    text += [*(f"{length:.2f}" for length in lengths), f"{near:.1%}"]
+    sys.stdout.write(" ".join(f"{cell:>9}" for cell in (name, len(found), *text)) + "\n")
 
 
 if __name__ == "__main__":

@@ -58,6 +58,27 @@ class Instance:
         return out.getvalue()
 
 
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job of a trace as it ran; seconds and GPUs."""
+
+    id: str
+    submit: int
+    ran: int
+    gpus: int
+    group: str
+
+
+def jobs(file: Path) -> list[Job]:
+    """The trace's jobs that ran on GPUs, in order of submission."""
+    with gzip.open(file, "rt", encoding="utf-8", newline="") as lines:
+        rows = [
+            Job(row["job"], int(row["submit_s"]), int(row["duration_s"]), int(row["gpus"]), row["vc"])
+            for row in csv.DictReader(lines)
+        ]
+    return sorted((row for row in rows if row.gpus > 0 and row.ran > 0), key=lambda row: (row.submit, row.id))
+
+
 def instance(
     file: Path,
     requests: int = REQUESTS,
@@ -68,21 +89,21 @@ def instance(
     skip: int = 0,
 ) -> Instance:
     """The first `requests` that were submitted after `skip` that are left out; `seed`: of the bands."""
+    return reserved(jobs(file)[: skip + requests], load, bands, seed=seed, skip=skip)
+
+
+def reserved(
+    rows: Sequence[Job], load: float, bands: Sequence[tuple[int, float]], *, seed: int, skip: int
+) -> Instance:
+    """Jobs as requests, without the first `skip`."""
     chance = random.Random(seed)
-    with gzip.open(file, "rt", encoding="utf-8", newline="") as lines:
-        rows = sorted(csv.DictReader(lines), key=lambda row: (int(row["submit_s"]), row["job"]))
-    rows = [row for row in rows if int(row["gpus"]) > 0 and int(row["duration_s"]) > 0][: skip + requests]
     priorities, weights = zip(*bands, strict=True)
     asked = []
     for row in rows:
-        used = min(int(row["duration_s"]), MENU_H[-1] * HOUR)
-        reserved = next(step * HOUR for step in MENU_H if step * HOUR >= used)
+        used = min(row.ran, MENU_H[-1] * HOUR)
+        duration = next(step * HOUR for step in MENU_H if step * HOUR >= used)
         priority = chance.choices(priorities, weights)[0]
-        asked.append(
-            TraceRequest(
-                row["job"], int(row["submit_s"]), int(row["gpus"]), reserved, used, priority, row["vc"]
-            )
-        )
+        asked.append(TraceRequest(row.id, row.submit, row.gpus, duration, used, priority, row.group))
     del asked[:skip]
     span = asked[-1].submit - asked[0].submit
     work = sum(a.nodes * a.duration for a in asked)
