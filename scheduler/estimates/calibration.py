@@ -4,11 +4,15 @@ There are two estimates: the median of the simulated futures, and the plan, whic
 its time. If the simulated arrivals are wrong, the plan may be nearer: p50 is a mix of the two, weighted by how far each
 was off lately (exponential weights: Cesa-Bianchi and Lugosi, Prediction, Learning, and Games, 2006).
 
-p10 and p90 start as the outermost of plan and futures. Each end moves a little outwards with every start that fell
-beyond it, and a ninth of that inwards with every one that did not, so that in the long run one in ten falls below and
-one in ten above, whatever starts do (adaptive conformal inference: Gibbs and Candès, NeurIPS 2021; the ends themselves
-move, as by Angelopoulos, Candès and Tibshirani, NeurIPS 2023). Only what was known at the time counts: a start after
-p90 is noticed when p90 passes, any other when it happens. So the history is replayed here in order of time.
+p10 and p90 start as the outermost of plan and futures. Each end moves outwards with every start that fell beyond it,
+and a ninth of that inwards with every one that did not, so that in the long run one in ten falls below and one in ten
+above, whatever starts do (adaptive conformal inference: Gibbs and Candès, NeurIPS 2021; the ends themselves move, as
+by Angelopoulos, Candès and Tibshirani, NeurIPS 2023). Only what was known at the time counts: a start after p90 is
+noticed when p90 passes, any other when it happens. So the history is replayed here in order of time.
+
+The fewer forecasts of the band are open at once, the more each of their outcomes moves an end: then what it teaches
+comes in time for the next. Of many that wait together, which start early or late together, each counts little (with
+delayed feedback, steps shrink with the delay: Joulani, György and Szepesvári, ICML 2013).
 
 Until there are outcomes, plan and futures are used as they are, with the interval made a quarter wider.
 
@@ -30,13 +34,15 @@ from scheduler.fairness.rank import band
 KEPT = 1000
 """Most recent outcomes per band that are used: older ones have no weight left."""
 STEP = 0.02
-"""Speed of an end: a start beyond it moves it out by about this part of its distance from p50. Larger steps make
-intervals twice as wide for the same coverage; with smaller ones a change takes weeks to be learnt."""
+"""Least speed of an end: a start beyond it moves it out by about this part of its distance from p50."""
+SPEED = 0.3
+"""With n forecasts open, an end moves by this part, divided by n, if that is more. Larger values of both make the ends
+run after each burst (docs/explain/benchmarks.md)."""
 UNSURE = 1.25
 """Initial widening of intervals: plan and futures are both too sure."""
 _MISSED = 0.1
 """Share of starts that should fall beyond each end."""
-_BOUNDS = (0.1, 12.0)
+_BOUNDS = (0.05, 12.0)
 """Limits of an interval's scaling: a few odd starts must not make it absurd."""
 _MIXES = (0.0, 0.5, 1.0)
 """Weights of the plan that are tried."""
@@ -73,22 +79,41 @@ class Habit:
 
 @dataclass(slots=True)
 class _Learning:
-    """A habit being learnt, and the recent error of each mix."""
+    """A habit being learnt, the recent error of each mix, what each request was told, and how many of them wait."""
 
     habit: Habit = field(default_factory=Habit)
     off: list[float] = field(default_factory=lambda: [0.0] * len(_MIXES))
+    said: dict[int, Drawn] = field(default_factory=dict)
+    together: dict[int, int] = field(default_factory=dict)  # how many were open when it was filed
+    waiting: int = 0
 
-    def seen_late(self) -> None:
+    def filed(self, number: int, one: Outcome) -> Drawn:
+        """What it was told."""
+        self.said[number] = found = told(one.drawn, one.planned, one.filed_at, one.filed_at, self.habit)
+        self.waiting += 1
+        self.together[number] = self.waiting
+        return found
+
+    def seen_late(self, number: int) -> None:
         """Its p90 passed while it still waits."""
-        self.habit = replace(self.habit, above=_moved(self.habit.above, 1 - _MISSED))
+        self.habit = replace(self.habit, above=self._moved(self.habit.above, 1 - _MISSED, number))
 
-    def seen(self, one: Outcome, said: Drawn) -> None:
+    def seen(self, number: int, one: Outcome) -> None:
         """It started."""
-        below = _moved(self.habit.below, (one.start < said.p10) - _MISSED)
-        above = self.habit.above if one.start > said.p90 else _moved(self.habit.above, -_MISSED)
+        said, above = self.said[number], self.habit.above
+        below = self._moved(self.habit.below, (one.start < said.p10) - _MISSED, number)
+        if one.start <= said.p90:
+            above = self._moved(above, -_MISSED, number)
+        self.waiting -= 1
         errors = (_error(one, mix) for mix in _MIXES)
         self.off = [_FADING * old + new for old, new in zip(self.off, errors, strict=True)]
         self.habit = Habit(self._mix(), below, above)
+
+    def _moved(self, reach: float, missed: float, number: int) -> float:
+        # Not only those open now: then the last of a burst, which are its latest, would count most.
+        many = max(self.together[number], self.waiting)
+        least, most = _BOUNDS
+        return min(most, max(least, reach * exp(max(STEP, SPEED / many) * missed)))
 
     def _mix(self) -> float:
         behind = [off + (_PRIOR if mix else 0.0) for off, mix in zip(self.off, _MIXES, strict=True)]
@@ -101,7 +126,7 @@ def habits(outcomes: Iterable[Outcome]) -> dict[int, Habit]:
     bands: dict[int, list[Outcome]] = {}
     for one in sorted(outcomes, key=lambda one: (one.filed_at, one.planned, one.start)):
         bands.setdefault(one.band, []).append(one)
-    return {number: _habit(found[-KEPT:]) for number, found in sorted(bands.items())}
+    return {number: replayed(found[-KEPT:])[1] for number, found in sorted(bands.items())}
 
 
 def habit_of(found: Mapping[int, Habit], priority: int) -> Habit:
@@ -121,31 +146,25 @@ _PASSED, _STARTED, _FILED = range(3)
 """Kinds of observations, in their order at one instant."""
 
 
-def _habit(outcomes: Sequence[Outcome]) -> Habit:
-    """The habit after all observations, in order of time."""
+def replayed(outcomes: Sequence[Outcome]) -> tuple[list[Drawn], Habit]:
+    """What each of a band was told, from what was known when it was filed, and the habit after all of them."""
     learning = _Learning()
-    said: dict[int, Drawn] = {}
     events = [(one.filed_at, _FILED, number) for number, one in enumerate(outcomes)]
     heapq.heapify(events)
     while events:
         at, what, number = heapq.heappop(events)
         one = outcomes[number]
         if what == _FILED:
-            found = said[number] = told(one.drawn, one.planned, at, at, learning.habit)
+            found = learning.filed(number, one)
             if one.start > found.p90:
                 heapq.heappush(events, (found.p90, _PASSED, number))
             if not one.is_open:
                 heapq.heappush(events, (max(at, one.start), _STARTED, number))
         elif what == _PASSED:
-            learning.seen_late()
+            learning.seen_late(number)
         else:
-            learning.seen(one, said[number])
-    return learning.habit
-
-
-def _moved(reach: float, missed: float) -> float:
-    least, most = _BOUNDS
-    return min(most, max(least, reach * exp(STEP * missed)))
+            learning.seen(number, one)
+    return [learning.said[number] for number in range(len(outcomes))], learning.habit
 
 
 def _error(one: Outcome, mix: float) -> float:
