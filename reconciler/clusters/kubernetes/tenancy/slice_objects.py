@@ -90,7 +90,7 @@ _RIGHTS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("kubeflow.org", ("pytorchjobs",), _WRITE),
     ("leaderworkerset.x-k8s.io", ("leaderworkersets",), _WRITE),
     ("ray.io", ("rayjobs",), _WRITE),
-    ("serving.kserve.io", ("inferenceservices",), _WRITE),
+    ("serving.kserve.io", ("inferenceservices",), _READ),
     ("trainer.kubeflow.org", ("trainjobs",), _WRITE),
     ("policy", ("poddisruptionbudgets",), _WRITE),
     (GROUP, (PLURAL,), (*_READ, "create", "update", "patch", "delete")),
@@ -100,12 +100,17 @@ _RIGHTS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("multicluster.x-k8s.io", ("serviceexports", "serviceimports"), _READ),
 )
 """What a member may do. Not included: Secrets, ServiceAccounts and their tokens; writing quotas, routes, scalers,
-network policies or permissions; changing the namespace; binding pods to nodes; evictions.
+InferenceServices, network policies or permissions; changing the namespace; binding pods to nodes; evictions.
 """
 
-_RENDERED = (("gateway.networking.k8s.io", "httproutes"), ("keda.sh", "scaledobjects"))
+_RENDERED = (
+    ("gateway.networking.k8s.io", "httproutes"),
+    ("keda.sh", "scaledobjects"),
+    ("serving.kserve.io", "inferenceservices"),
+)
 """Only endpoints' documents make these, which the check judges: a member's own ScaledObject would send the key of any
-TriggerAuthentication of the namespace wherever it says, and a route would take any name of the Gateway.
+TriggerAuthentication of the namespace wherever it says, and a route would take any name of the Gateway. KServe makes
+ScaledObjects and routes of InferenceServices, with the address and the TriggerAuthentication that these name.
 """
 
 _PRIVATE_V4 = ("10.0.0.0/8", "100.64.0.0/10", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16")

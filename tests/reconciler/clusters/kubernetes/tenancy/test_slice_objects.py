@@ -75,13 +75,13 @@ def test_every_binding_is_to_the_fixed_role_or_to_a_members_own():
 
 
 def test_only_the_account_of_workloads_writes_routes_and_scalers():
-    """J2: with a ScaledObject a member would send the key of a TriggerAuthentication elsewhere."""
+    """J2: with a ScaledObject, or an InferenceService of which KServe makes one, a member would send a key elsewhere."""
     bodies = slice_objects.objects(terms(), "default", "vision")
     ours = {body["kind"]: body for body in bodies if body["metadata"]["name"] == slice_objects.RENDERED}
     (subject,) = ours["RoleBinding"]["subjects"]
     assert (subject["kind"], subject["name"]) == ("ServiceAccount", "egs-member-workloads")
     granted = {plural for rule in ours["Role"]["rules"] for plural in rule["resources"]}
-    assert granted == {"httproutes", "scaledobjects"}
+    assert granted == {"httproutes", "inferenceservices", "scaledobjects"}
     for rule in slice_objects.member_role()["rules"]:
         if granted & {*rule["resources"]}:
             assert {*rule["verbs"]} == {"get", "list", "watch"}
