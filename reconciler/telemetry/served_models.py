@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from math import isfinite
@@ -92,26 +93,57 @@ class OpenSources:
             source.close()
 
 
+@dataclass(slots=True)
+class _ClusterLoads:
+    """What one cluster's Prometheus answered last, and that it did not. Used under its lock alone."""
+
+    source: Prometheus
+    lock: Lock = field(default_factory=Lock)
+    known: dict[tuple[str, str], tuple[datetime, float | None]] = field(default_factory=dict)
+    failed: tuple[datetime, Fault | UserError] | None = None
+
+    def load(self, asked: Load, open_: Open, now: datetime) -> float | None:
+        if asked.source != self.source:
+            self.source, self.known, self.failed = asked.source, {}, None
+        if self.failed is not None and abs(now - self.failed[0]) < SHARED:
+            raise self.failed[1].with_traceback(None)
+        key = (asked.namespace, asked.pods)
+        known = self.known.get(key)
+        if known is None or not known[0] <= now < known[0] + SHARED:
+            try:
+                source = open_(asked.cluster, asked.source)
+                known = (now, load(source, asked.source.matchers, asked.namespace, asked.pods, now))
+            except (Fault, UserError) as error:
+                self.failed = (now, error)
+                raise
+            self.failed = None
+            self.known = {k: v for k, v in self.known.items() if now < v[0] + SHARED} | {key: known}
+        return known[1]
+
+
 class ModelLoads:
     """`CountLoad` of one process, shared by its callers. `files`: credentials of Prometheus; None: there are none."""
 
-    def __init__(self, files: Path | None = None) -> None:
+    def __init__(self, files: Path | None = None, open_: Open | None = None) -> None:
+        """`open_` gives the source of a cluster's metrics; None: its Prometheus."""
         self._opened, self._lock = OpenSources(files), Lock()
-        self._known: dict[tuple[str, str, str], tuple[datetime, float | None]] = {}
+        self._open: Open = open_ or self._opened.source
+        self._of: dict[str, _ClusterLoads] = {}
 
     def __call__(self, asked: Load, now: datetime) -> float | None:
-        """An answer serves for a few seconds; one question at a time. Raises `Fault` or `UserError`."""
-        key = (asked.cluster, asked.namespace, asked.pods)
+        """An answer, or that there is none, serves for a few seconds; each cluster is asked one question at a time.
+
+        Raises `Fault` or `UserError`.
+        """
         with self._lock:
-            known = self._known.get(key)
-            if known is None or not known[0] <= now < known[0] + SHARED:
-                source = self._opened.source(asked.cluster, asked.source)
-                known = (now, load(source, asked.source.matchers, asked.namespace, asked.pods, now))
-                self._known = {k: v for k, v in self._known.items() if now < v[0] + SHARED} | {key: known}
-            return known[1]
+            cluster = self._of.setdefault(asked.cluster, _ClusterLoads(asked.source))
+        with cluster.lock:  # one that is silent keeps no other waiting
+            return cluster.load(asked, self._open, now)
 
     def close(self) -> None:
-        with self._lock:
+        with self._lock, ExitStack() as held:
+            for cluster in self._of.values():
+                held.enter_context(cluster.lock)
             self._opened.close()
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from itertools import count
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 
-from reconciler.model.observation import Asked, Observation
+from reconciler.model.observation import Asked, Load, Observation
 from reconciler.telemetry.prometheus_telemetry import PrometheusTelemetry
-from reconciler.telemetry.served_models import ModelWatch, load, observation
+from reconciler.telemetry.served_models import ModelLoads, ModelWatch, load, observation
+from reconciler.telemetry.telemetry_port import SHARED
 from schemas.documents.metrics import Prometheus
+from schemas.errors import Fault
 from tests.support.prometheus import prometheus
 from tests.support.world import START
 
@@ -79,6 +83,54 @@ def test_requests_at_hand() -> None:
     assert load(source, SOURCE.matchers, "team", "chat-v1", START) == 12
     assert source.asked == [f'sum({{__name__=~"vllm:num_requests_(running|waiting)", {PODS}}})']
     assert load(Answers(), {}, "team", "chat-v1", START) is None
+
+
+def test_a_silent_prometheus_keeps_only_callers_of_its_own_cluster_waiting() -> None:
+    """J2: KEDA asks for all clusters at one portal."""
+    begun, goes_on = Event(), Event()
+
+    class Silent(Answers):
+        def vector(self, query: str, now: Any) -> list[dict[str, Any]]:
+            begun.set()
+            goes_on.wait(60)
+            return super().vector(query, now)
+
+    sources = {"east": Silent(num_requests=3), "west": Answers(num_requests=5)}
+    loads = ModelLoads(None, lambda cluster, _: sources[cluster])
+    east = Load("east", SOURCE, "team", "chat-v1")
+    with ThreadPoolExecutor(2) as callers:
+        try:
+            waiting = callers.submit(loads, east, START)
+            assert begun.wait(60)
+            assert callers.submit(loads, replace(east, cluster="west"), START).result(60) == 5
+        finally:
+            goes_on.set()
+        assert waiting.result(60) == 3
+    loads.close()
+
+
+def test_a_failure_serves_as_long_as_an_answer() -> None:
+    """J2: else each caller waits for the limit of the question, one after the other."""
+    source, opened = Answers(num_requests=5), list[str]()
+
+    def opens(cluster: str, told: Prometheus) -> Answers:
+        opened.append(cluster)
+        if told == SOURCE and len(opened) == 1:
+            raise Fault(f"the Prometheus of {cluster} does not answer")
+        return source
+
+    loads, east = ModelLoads(None, opens), Load("east", SOURCE, "team", "chat-v1")
+    for second, pods in ((0, "chat-v1"), (1, "chat-v2"), (14, "chat-v1")):
+        with pytest.raises(Fault, match="does not answer"):
+            loads(replace(east, pods=pods), START + timedelta(seconds=second))
+    assert opened == ["east"]
+    assert loads(east, START + SHARED) == 5, "then it is asked again"
+    broken = ModelLoads(None, opens)
+    opened.clear()
+    with pytest.raises(Fault):
+        broken(east, START)
+    mended = SOURCE.edited(url="http://127.0.0.1:2")
+    assert broken(replace(east, source=mended), START) == 5, "another address is asked at once"
 
 
 def test_a_slow_source_does_not_hold_a_cycle_and_every_endpoint_gets_its_turn() -> None:
