@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 QUANTILE = 0.95
 LOOK_S = 10.0
-"""A cycle waits no longer for observations, beyond the last question's own limit."""
+"""A cycle waits no longer for observations, beyond one question's own limit."""
 NEVER = datetime.min.replace(tzinfo=UTC)
 
 
@@ -147,6 +147,24 @@ class ModelLoads:
             self._opened.close()
 
 
+class _TimeIsUp(Exception):  # noqa: N818 - not an error: the next look goes on
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class _Limited:
+    """A source that is asked nothing from an instant on: `_TimeIsUp`."""
+
+    source: Vectors
+    end_s: float
+    steady_s: Callable[[], float]
+
+    def vector(self, query: str, now: datetime) -> list[dict[str, Any]]:
+        if self.steady_s() >= self.end_s:
+            raise _TimeIsUp
+        return self.source.vector(query, now)
+
+
 class ModelWatch:
     """`Watch` of one controller. `files`: credentials of Prometheus; None: there are none."""
 
@@ -166,20 +184,28 @@ class ModelWatch:
     def __call__(self, asked: Sequence[Asked], now: datetime) -> Observed:
         """An answer serves for a few seconds; of a cluster that fails nothing more is asked in this look.
 
-        No look begins a question after `LOOK_S`: the cycle waits for it. What was asked longest ago comes first.
+        No look begins a question after `LOOK_S`: the cycle waits for it. What was asked longest ago comes first; what
+        was cut off begins the next look, unless it had a whole one.
         """
         end_s = self._steady_s() + LOOK_S
         found: dict[str, dict[str, Observation]] = {}
         failed: set[str] = set()
+        first: str | None = None
         self._known = {each.endpoint: self._known[each.endpoint] for each in self._still(asked, now)}
         self._looked = {each.endpoint: self._looked.get(each.endpoint, NEVER) for each in asked}
         for each in sorted(asked, key=lambda each: (self._looked[each.endpoint], each.endpoint)):
             if each.endpoint in self._known:
                 found[each.endpoint] = self._known[each.endpoint][2]
             elif each.cluster not in failed and self._steady_s() < end_s:
-                self._looked[each.endpoint] = now
+                before, self._looked[each.endpoint] = self._looked[each.endpoint], now
+                first = first or each.endpoint
                 try:
-                    found[each.endpoint] = self._observed(each, now)
+                    found[each.endpoint] = self._observed(each, end_s, now)
+                except _TimeIsUp:
+                    if first == each.endpoint:
+                        self._tell(each.cluster, f"{each.endpoint} took more than {LOOK_S:g} s")
+                    else:
+                        self._looked[each.endpoint] = before
                 except (Fault, UserError) as error:
                     failed.add(each.cluster)
                     self._tell(each.cluster, str(error))
@@ -193,8 +219,10 @@ class ModelWatch:
                 kept.append(each)
         return kept
 
-    def _observed(self, each: Asked, now: datetime) -> dict[str, Observation]:
-        source, matchers = self._open(each.cluster, each.source), each.source.matchers
+    def _observed(self, each: Asked, end_s: float, now: datetime) -> dict[str, Observation]:
+        """Raises `_TimeIsUp` instead of a question after `end_s`."""
+        source = _Limited(self._open(each.cluster, each.source), end_s, self._steady_s)
+        matchers = each.source.matchers
         found = {name: observation(source, matchers, each, pods, now) for name, pods in each.pods}
         self._known[each.endpoint] = (each, now, found)
         self._told.pop(each.cluster, None)

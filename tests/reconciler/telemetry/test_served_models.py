@@ -5,7 +5,6 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
-from itertools import count
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -38,6 +37,18 @@ class Answers:
         word = next(word for word in ("status", "quantile", "num_requests", "http_requests") if word in query)
         value = self.values.get(word)
         return [] if value is None else [{"metric": {}, "value": [0, str(value)]}]
+
+
+class Slow(Answers):
+    """One whose every answer takes so many seconds of its clock `s`."""
+
+    def __init__(self, each_s: float) -> None:
+        super().__init__(http_requests=1)
+        self.each_s, self.s = each_s, 0.0
+
+    def vector(self, query: str, _: Any) -> list[dict[str, Any]]:
+        self.s += self.each_s
+        return super().vector(query, _)
 
 
 @pytest.mark.parametrize(
@@ -134,11 +145,26 @@ def test_a_failure_serves_as_long_as_an_answer() -> None:
 
 
 def test_a_slow_source_does_not_hold_a_cycle_and_every_endpoint_gets_its_turn() -> None:
-    seconds = count(step=4.0)
-    watch = ModelWatch(None, lambda *_: Answers(http_requests=1), lambda: next(seconds))
+    source = Slow(2.0)
+    watch = ModelWatch(None, lambda *_: source, lambda: source.s)
     asked = [replace(ASKED, endpoint=f"a/{name}") for name in "xyz"]
-    assert sorted(watch(asked, START)) == ["a/x", "a/y"], "each look at the clock is 4 s later"
-    assert sorted(watch(asked, START + timedelta(minutes=1))) == ["a/x", "a/z"]
+    looks = [sorted(watch(asked, START + minute * timedelta(minutes=1))) for minute in range(3)]
+    assert looks == [["a/x"], ["a/y"], ["a/z"]], "the second one of a look is cut off, and begins the next"
+    assert len(source.asked) == 3 * 5, "no question begins after 10 s"
+
+
+def test_an_endpoint_that_needs_more_than_a_look_is_told_and_lets_others_pass(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """J2: ten versions are thirty questions."""
+    source = Slow(4.0)
+    watch = ModelWatch(None, lambda *_: source, lambda: source.s)
+    large = replace(ASKED, pods=tuple((f"v{n}", f"chat-v{n}") for n in range(10)))
+    small = replace(ASKED, endpoint="a/z")
+    assert watch([large, small], START) == {}
+    assert source.s == 12, "one question begins before 10 s and ends later"
+    assert "a/chat took more than 10 s" in caplog.text
+    assert [*watch([large, small], START + timedelta(minutes=1))] == ["a/z"]
 
 
 def test_a_source_that_does_not_answer_is_unknown_and_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
