@@ -66,6 +66,11 @@ def advanced(spec: EndpointSpec, known: RolloutStatus, sight: Sight, now: dateti
     return _stepped(known, spec.rollout.step, spec, now)
 
 
+def begun_anew(known: RolloutStatus, now: datetime) -> RolloutStatus:
+    """In another run: the present step is observed from its beginning, since all replicas start again."""
+    return known.edited(at=now, unready_since=None) if known.state == "Moving" else known
+
+
 def is_watched(spec: EndpointSpec, known: RolloutStatus) -> bool:
     """True if the next decision needs observations."""
     moves = known.state == "Moving" or known.target != _target(spec) or known.versions != _digest(spec)
@@ -157,8 +162,11 @@ def _returned(known: RolloutStatus, why: str, now: datetime) -> RolloutStatus:
 
 
 def _with_silence(known: RolloutStatus, gained: list[str], sight: Sight, now: datetime) -> RolloutStatus:
-    """Since when a version that gained traffic has had no ready replica."""
-    if not any(known.weights.get(name) and name not in sight.ready for name in gained):
+    """Since when a version that gained traffic has had no ready replica, though one has that it would go back to."""
+    is_silent = any(known.weights.get(name) and name not in sight.ready for name in gained)
+    back = [name for name, weight in (known.before or {}).items() if weight and name in known.target]
+    # Where those are silent too, as in the first minutes of a lease, silence says nothing of the new versions.
+    if not is_silent or sight.ready.isdisjoint(back):
         return known.edited(unready_since=None)
     return known if known.unready_since is not None else known.edited(unready_since=now)
 

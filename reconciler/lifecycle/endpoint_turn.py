@@ -11,7 +11,7 @@ from datetime import datetime
 
 from reconciler.documents.workload_terms import run_of
 from reconciler.endpoints.rendered import version_name
-from reconciler.endpoints.rollout import Sight, advanced, first_rollout
+from reconciler.endpoints.rollout import Sight, advanced, begun_anew, first_rollout
 from reconciler.endpoints.terms import as_workload, is_draining, workload_key
 from reconciler.lifecycle.workload_runs import run_status
 from reconciler.model.events import Event, EventReason
@@ -65,6 +65,8 @@ def _status(
     run = run_status(workload_key(key), rendered, None if before is None else before.run, known, now)
     if before is not None and run == before.run.edited(since=run.since):
         run = before.run
+    if before is not None and _place(run) != _place(before.run):
+        rollout = begun_anew(rollout, now)
     view = seen.views.get(run.cluster or "")
     placed = None if view is None else view.placed.get(workload_key(key))
     lives = run.phase in _LIVING and request is not None and run_of(request, now) is not None
@@ -91,6 +93,10 @@ def _status(
     return EndpointStatus(
         phase=phase, reason=reason, message=message, since=since, versions=versions, rollout=rollout, run=run
     )
+
+
+def _place(run: WorkloadStatus) -> tuple[str | None, datetime | None, str | None]:
+    return run.uid, run.start_time, run.cluster
 
 
 def _is_shown(placed: PlacedWorkload | None, run: WorkloadStatus) -> bool:

@@ -49,7 +49,8 @@ class RolloutStatus(Model):
     steps: int = Field(0, description="Steps made since the document's weights changed.")
     unready_since: Instant | None = Field(
         None,
-        description="Since when a version that gained traffic has had no ready replica; absent: each has one.",
+        description="Since when a version that gained traffic has had no ready replica, though one has that it would go back to; "
+        "absent: each has one, or none of both.",
     )
     message: str | None = Field(None, description="What it waits for, or why the weights went back.")
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.endpoints.rollout import Sight, advanced, first_rollout, is_watched, towards
+from reconciler.endpoints.rollout import Sight, advanced, begun_anew, first_rollout, is_watched, towards
 from reconciler.model.observation import Observation
 from schemas.status.endpoint_status import RolloutStatus
 from tests.support.endpoints import spec_of, version
@@ -137,6 +137,29 @@ def test_a_version_that_stops_answering_loses_its_traffic_again() -> None:
     known = advanced(wanted, known, silent, START + 7 * MINUTE)
     assert (known.state, known.weights["v2"]) == ("Returned", 0)
     assert known.message == "v2 has had no ready replica for 0d0h5m"
+
+
+def test_silence_of_all_versions_undoes_nothing() -> None:
+    """In the first minutes of a lease every version loads its model: the way back leads nowhere."""
+    wanted, known = spec(100, rollout=SLOWLY), moved(6, Sight(READY, WELL))
+    for minute in range(7, 60):
+        known = advanced(wanted, known, Sight(frozenset(), {}), START + minute * MINUTE)
+    assert (known.state, known.unready_since) == ("Moving", None)
+    silent = Sight(frozenset({"v1"}), {})
+    known = advanced(wanted, known, silent, START + 60 * MINUTE)
+    assert known.unready_since == START + 60 * MINUTE, "v1 answers again: from now on it counts"
+    again = begun_anew(known, START + 64 * MINUTE)
+    assert advanced(wanted, again, silent, START + 65 * MINUTE).state == "Moving", "in another run it begins anew"
+    assert advanced(wanted, known, silent, START + 65 * MINUTE).state == "Returned"
+    assert begun_anew(first_rollout(wanted, START), START + MINUTE).at == START
+
+
+def test_a_version_with_all_traffic_that_falls_silent_hands_it_back() -> None:
+    wanted, known = spec(100, rollout=SLOWLY), moved(10, Sight(READY, WELL))
+    assert known.weights == {"v1": 0, "v2": 100}
+    for minute in range(11, 17):
+        known = advanced(wanted, known, Sight(frozenset({"v1"}), {}), START + minute * MINUTE)
+    assert (known.state, known.weights) == ("Returned", {"v1": 100, "v2": 0})
 
 
 def test_a_bound_is_judged_while_a_version_is_not_ready() -> None:

@@ -118,6 +118,26 @@ def test_it_follows_its_request_to_another_cluster(world: World) -> None:
     assert (state(world).phase, state(world).run.cluster) == (EndpointPhase.SERVING, "west")
 
 
+def test_a_roll_out_is_observed_anew_in_another_run(world: World) -> None:
+    """Its lease may end in the middle of a step."""
+    slowly = {"rollout": {"step": 20, "interval": "5m", "bounds": {"errorRate": 0.02}}, **BOTH}
+    request = {"gpusPerNode": 8, "clusters": ["east"]}
+    first = document(**{**slowly, "weights": {"v1": 100}})
+    world.commit({PATH: first, gpr_path("a/x"): gpr("a", "x", **request, stopped=False)})
+    world.run(at(5))
+    world.commit({PATH: document(**{**slowly, "weights": {"v2": 100}})})
+    world.run(at(10))
+    assert routed(world) == {"v1": 80, "v2": 20}
+    world.commit({gpr_path("a/x"): gpr("a", "x", **request, stopped=True)})
+    world.run(at(20))
+    world.commit({gpr_path("a/x"): gpr("a", "x", **request, stopped=False)})
+    world.run(at(30))
+    found = state(world)
+    assert (found.phase, found.rollout.state, routed(world)) == ("Serving", "Moving", {"v1": 80, "v2": 20})
+    assert found.run.start_time is not None
+    assert found.rollout.at >= found.run.start_time
+
+
 def test_a_deleted_document_removes_its_objects_and_its_status(world: World) -> None:
     world.commit({PATH: document(), gpr_path("a/x"): gpr("a", "x")})
     world.run(at(5))
