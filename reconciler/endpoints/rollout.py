@@ -3,8 +3,8 @@
 Held by tests/reconciler/endpoints/test_rollout.py:
   * the weights are always 100 together;
   * no version gains traffic while it has no ready replica;
-  * a broken bound brings back exactly the weights from before, which stand until the document's weights or versions
-    change; what a version had that is gone is shared by those that are left.
+  * a broken bound brings back exactly the weights from before, which stand until the document's weights, versions or
+    rollout change; what a version had that is gone is shared by those that are left.
 """
 
 from __future__ import annotations
@@ -82,13 +82,14 @@ def _target(spec: EndpointSpec) -> dict[str, int]:
 
 
 def _digest(spec: EndpointSpec) -> str:
-    """Of the versions' contents: one that was mended is tried again."""
+    """Of the versions' contents and the rules for new weights: what was mended or allowed is tried again."""
     versions = [version.model_dump(mode="json", exclude_defaults=True) for version in spec.versions]
-    return hashlib.sha256(json.dumps(versions, sort_keys=True).encode()).hexdigest()[:16]
+    rules = None if spec.rollout is None else spec.rollout.model_dump(mode="json", exclude_defaults=True)
+    return hashlib.sha256(json.dumps([versions, rules], sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _looked_up(spec: EndpointSpec, known: RolloutStatus, sight: Sight, now: datetime) -> RolloutStatus:
-    """What the document says now: other weights are a new aim, and other versions a new try."""
+    """What the document says now: other weights are a new aim, other versions or rules a new try."""
     target, digest = _target(spec), _digest(spec)
     if target != known.target:
         return _aimed(known, target, sight.ready, now).edited(versions=digest)
@@ -96,7 +97,7 @@ def _looked_up(spec: EndpointSpec, known: RolloutStatus, sight: Sight, now: date
         return known if known.versions == digest else known.edited(versions=digest)
     if known.state == "Returned":
         return _aimed(known, target, sight.ready, now).edited(versions=digest)
-    if known.state == "Moving":  # what the old versions showed says nothing of the new ones
+    if known.state == "Moving":  # what the old versions showed, by the old rules, says nothing of the new ones
         return known.edited(versions=digest, at=now, unready_since=None)
     return known.edited(versions=digest)
 

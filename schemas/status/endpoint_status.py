@@ -35,7 +35,7 @@ class RolloutStatus(Model):
 
     state: Literal["Steady", "Moving", "Returned"] = Field(
         description="Steady: the document's weights; Moving: on the way to them; Returned: a bound was broken, and the "
-        "weights are those from before until the document's weights or versions change."
+        "weights are those from before until the document's weights, versions or rollout change."
     )
     weights: dict[str, int] = Field(
         description="Percent of the traffic by version, unless the endpoint drains."
@@ -44,7 +44,7 @@ class RolloutStatus(Model):
     before: dict[str, int] | None = Field(
         None, description="The last weights that stood before these; absent: there were none."
     )
-    versions: str | None = Field(None, description="Digest of the versions that the weights are for.")
+    versions: str | None = Field(None, description="Digest of the versions and the rollout that the weights are for.")
     at: Instant = Field(description="When the present weights began.")
     steps: int = Field(0, description="Steps made since the document's weights changed.")
     unready_since: Instant | None = Field(

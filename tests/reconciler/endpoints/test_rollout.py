@@ -182,6 +182,24 @@ def test_a_mended_version_is_tried_again_with_the_same_weights() -> None:
     assert (edited.weights["v2"], edited.at) == (40, START + 3 * MINUTE), "it is observed anew"
 
 
+@pytest.mark.parametrize(
+    ("rollout", "v2"),
+    [
+        pytest.param({**SLOWLY, "bounds": {"errorRate": 0.6}}, 40, id="a looser bound is tried in steps"),
+        pytest.param(None, 100, id="without a roll-out the document's weights hold"),
+    ],
+)
+def test_weights_that_went_back_are_tried_again_by_other_rules(
+    rollout: dict[str, Any] | None, v2: int
+) -> None:
+    """They went back because of a rule that is gone."""
+    bad = Sight(READY, {"v2": Observation(1000, 0.5, 0.2)})
+    known = advanced(spec(100, rollout=SLOWLY), moved(1, Sight(READY, WELL)), bad, START)
+    assert known.state == "Returned"
+    known = advanced(spec(100, rollout=rollout), known, bad, START + MINUTE)
+    assert (known.state == "Steady", known.weights["v2"]) == (rollout is None, v2)
+
+
 def test_a_new_target_on_the_way_keeps_what_it_returns_to() -> None:
     half = moved(6, Sight(READY, WELL))
     turned = advanced(spec(50, rollout=SLOWLY), half, Sight(READY, WELL), START)
@@ -189,7 +207,7 @@ def test_a_new_target_on_the_way_keeps_what_it_returns_to() -> None:
 
 
 def test_metrics_are_asked_for_only_while_weights_move() -> None:
-    steady = first_rollout(spec(0), START)
+    steady = first_rollout(spec(0, rollout=SLOWLY), START)
     assert not is_watched(spec(0, rollout=SLOWLY), steady)
     assert is_watched(spec(100, rollout=SLOWLY), steady)
     assert not is_watched(spec(100), steady)
