@@ -97,7 +97,9 @@ def _looked_up(spec: EndpointSpec, known: RolloutStatus, sight: Sight, now: date
         return known if known.versions == digest else known.edited(versions=digest)
     if known.state == "Returned":
         return _aimed(known, target, sight.ready, now).edited(versions=digest)
-    if known.state == "Moving":  # what the old versions showed, by the old rules, says nothing of the new ones
+    if (
+        known.state == "Moving"
+    ):  # what the old versions showed, by the old rules, says nothing of the new ones
         return known.edited(versions=digest, at=now, unready_since=None)
     return known.edited(versions=digest)
 

@@ -44,13 +44,15 @@ class RolloutStatus(Model):
     before: dict[str, int] | None = Field(
         None, description="The last weights that stood before these; absent: there were none."
     )
-    versions: str | None = Field(None, description="Digest of the versions and the rollout that the weights are for.")
+    versions: str | None = Field(
+        None, description="Digest of the versions and the rollout that the weights are for."
+    )
     at: Instant = Field(description="When the present weights began.")
     steps: int = Field(0, description="Steps made since the document's weights changed.")
     unready_since: Instant | None = Field(
         None,
-        description="Since when a version that gained traffic has had no ready replica, though one has that it would go back to; "
-        "absent: each has one, or none of both.",
+        description="Since when a version that gained traffic has had no ready replica, though one that had traffic "
+        "before has; absent: each has one, or all are silent.",
     )
     message: str | None = Field(None, description="What it waits for, or why the weights went back.")
 

@@ -149,7 +149,9 @@ def test_silence_of_all_versions_undoes_nothing() -> None:
     known = advanced(wanted, known, silent, START + 60 * MINUTE)
     assert known.unready_since == START + 60 * MINUTE, "v1 answers again: from now on it counts"
     again = begun_anew(known, START + 64 * MINUTE)
-    assert advanced(wanted, again, silent, START + 65 * MINUTE).state == "Moving", "in another run it begins anew"
+    assert advanced(wanted, again, silent, START + 65 * MINUTE).state == "Moving", (
+        "in another run it begins anew"
+    )
     assert advanced(wanted, known, silent, START + 65 * MINUTE).state == "Returned"
     assert begun_anew(first_rollout(wanted, START), START + MINUTE).at == START
 

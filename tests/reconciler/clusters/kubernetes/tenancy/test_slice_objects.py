@@ -75,7 +75,7 @@ def test_every_binding_is_to_the_fixed_role_or_to_a_members_own():
 
 
 def test_only_the_account_of_workloads_writes_routes_and_scalers():
-    """J2: with a ScaledObject, or an InferenceService of which KServe makes one, a member would send a key elsewhere."""
+    """J2: a ScaledObject, which KServe makes of an InferenceService too, sends a TriggerAuthentication's key away."""
     bodies = slice_objects.objects(terms(), "default", "vision")
     ours = {body["kind"]: body for body in bodies if body["metadata"]["name"] == slice_objects.RENDERED}
     (subject,) = ours["RoleBinding"]["subjects"]
