@@ -19,6 +19,7 @@ from portal.views.view import View
 from portal.writes.parsed_files import read_document
 from portal.writes.write_request import Landed
 from reconciler.store.store_port import Store
+from schemas.documents.endpoint import Endpoint
 from schemas.documents.gpr import GPR
 from schemas.documents.identity import NONCE, uid_of
 from schemas.rules.view import gpr_path
@@ -39,6 +40,14 @@ async def naming_of(caller: Asking, parts: Of, idempotency: IdempotencyKey = "")
 
 
 Named = Annotated[Naming, Depends(naming_of)]
+
+
+def weights_then(store: Store, commit: str, path: str) -> dict[str, int]:
+    """The weights of an endpoint's file as this commit of main wrote them."""
+    data = store.read_path(commit, path)
+    document = None if data is None else read_document(path, data)
+    assert isinstance(document, Endpoint), "the commit was found by its key and content"
+    return dict(document.spec.weights)
 
 
 def id_then(view: View, store: Store, commit: str, id_or_key: str) -> str:

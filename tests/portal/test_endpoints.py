@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from portal.writes.write_request import Landed
 from reconciler.model.observation import Load, Past
 from schemas.errors import Fault
 from tests.support.endpoints import document, version
@@ -125,6 +126,28 @@ def test_weights_are_changed_through_the_sdk(site: Site, url: str, face: str) ->
     assert (found.endpoint_name, [each.wanted for each in found.versions]) == ("chat", [70, 30])
     assert [each.wanted for each in do("endpoint", "vision/chat", session).versions] == [70, 30]
     assert do("describe_inference_endpoint", "vision", "chat", "east", session).endpoint_name == "chat"
+
+
+def test_a_repeated_promotion_answers_what_the_first_wrote(site: Site) -> None:
+    """J2: also when other weights have been written since."""
+    key, body = {"Idempotency-Key": "promoted"}, {"version": "v2", "weight": 20}
+    with site.client("bo-editor") as client:
+        first = client.post(f"{API}/promote", json=body, headers=key)
+        assert first.json()["data"]["weights"] == {"v1": 80, "v2": 20}, first.text
+        assert client.post(f"{API}/promote", json={**body, "weight": 50}).status_code == 200
+        assert client.post(f"{API}/promote", json=body, headers=key).json() == first.json()
+        reused = client.post(f"{API}/promote", json={**body, "weight": 60}, headers=key)
+    assert reused.json()["error"]["errorKey"] == "IdempotencyKeyReused"
+
+
+def test_weights_that_are_not_written_yet_are_not_told(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def accepted(*_: object) -> Landed:
+        return Landed("accepted", id="later")
+
+    monkeypatch.setattr(site.portal.parts.writer, "submit", accepted)
+    with site.client("bo-editor") as client:
+        found = client.post(f"{API}/promote", json={"version": "v2", "weight": 20}).json()["data"]
+    assert (found["weights"], found["change"]["way"]) == (None, "accepted")
 
 
 def new(name: str, **more: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -14,10 +15,10 @@ from portal.http.errors import bad_parameters, not_found, unavailable
 from portal.http.names import checked_name
 from portal.identity.callers import Caller
 from portal.identity.rights import check_member, seen_slice
-from portal.openapi.refusals import NAMED, IdempotencyKey, refusals
+from portal.openapi.refusals import NAMED, refusals
 from portal.views.view import View
 from portal.writes.gpr_changes import seen
-from portal.writes.replayed_answers import Named
+from portal.writes.replayed_answers import Named, Naming, weights_then
 from portal.writes.tried_change import tried
 from portal.writes.workload_changes import filed_endpoint, text_of
 from portal.writes.write_request import Changes, Tree, WriteRequest
@@ -88,7 +89,9 @@ class Weights(_Body):
     """The weights as they were written."""
 
     name: str = Field(description="slice/name of the endpoint.", examples=["vision/captions"])
-    weights: dict[str, int] = Field(description="Percent of the traffic by version.", examples=[{"v2": 100}])
+    weights: dict[str, int] | None = Field(
+        None, description="Percent of the traffic by version; null: not written yet.", examples=[{"v2": 100}]
+    )
     change: Changed = Field(description="Where the change is.")
 
 
@@ -138,7 +141,7 @@ async def promote(  # noqa: PLR0913 - each is a parameter of the path
     view: Looking,
     caller: Asking,
     parts: Of,
-    idempotency: IdempotencyKey = "",
+    again: Named,
 ) -> Envelope[Weights]:
     """Writes the weights into the endpoint's file, as `egs endpoint promote`."""
 
@@ -146,7 +149,7 @@ async def promote(  # noqa: PLR0913 - each is a parameter of the path
         return promoted(spec, ask.version, ask.weight)
 
     subject = f"Promote {ask.version} of {slice_name}/{name} to {ask.weight} %"
-    return await _written((view, caller, parts), f"{slice_name}/{name}", (subject, idempotency), choose)
+    return await _written((view, caller, parts), f"{slice_name}/{name}", (subject, again), choose)
 
 
 @router.post(
@@ -155,7 +158,7 @@ async def promote(  # noqa: PLR0913 - each is a parameter of the path
     summary="Bring back the weights from before.",
 )
 async def rollback(
-    slice_name: Slice, name: Name, view: Looking, caller: Asking, parts: Of, idempotency: IdempotencyKey = ""
+    slice_name: Slice, name: Name, view: Looking, caller: Asking, parts: Of, again: Named
 ) -> Envelope[Weights]:
     """Writes the weights that stood before the present ones into the endpoint's file, as `egs endpoint rollback`."""
     key = f"{slice_name}/{name}"
@@ -163,7 +166,7 @@ async def rollback(
     def choose(spec: EndpointSpec, status: EndpointStatus | None) -> dict[str, int]:
         return rolled_back(key, spec, status)
 
-    return await _written((view, caller, parts), key, (f"Roll back {key}", idempotency), choose)
+    return await _written((view, caller, parts), key, (f"Roll back {key}", again), choose)
 
 
 @router.get(
@@ -228,14 +231,16 @@ def _version(spec: EndpointSpec, name: str) -> Version:
 async def _written(
     where: tuple[View, Caller, Of],
     key: str,
-    how: tuple[str, str],
+    how: tuple[str, Naming],
     choose: Callable[[EndpointSpec, EndpointStatus | None], dict[str, int]],
 ) -> Envelope[Weights]:
     view, caller, parts = where
-    slice_ = key.partition("/")[0]
-    _endpoint(view, caller, key)
-    check_member(caller, slice_, "change its endpoints")
+    slice_, (subject, again) = key.partition("/")[0], how
     path, found = endpoint_path(*key.split("/")), dict[str, int]()
+    seen_slice(view, caller, slice_)
+    if again.landed is None:
+        _endpoint(view, caller, key)
+    check_member(caller, slice_, "change its endpoints")
 
     def make(view: View, tree: Tree) -> Changes:
         spec, data = view.wanted.endpoints.get(key), tree.read(path)
@@ -245,8 +250,13 @@ async def _written(
         found.update(_chosen(choose, spec, view.facts.endpoints.get(key)))
         return {path: with_weights(data, found)}
 
-    landed = await parts.writer.submit(WriteRequest(caller, how[0], make, how[1]))
-    return ok(Weights(name=key, weights=found, change=changed(landed)))
+    landed = again.landed or await parts.writer.submit(WriteRequest(caller, subject, make, again.key))
+    weights: dict[str, int] | None = dict(found)
+    if landed.way == "accepted":
+        weights = None
+    elif not found:  # a repeated call: nothing was made
+        weights = await asyncio.to_thread(weights_then, parts.store, landed.commit, path)
+    return ok(Weights(name=key, weights=weights, change=changed(landed)))
 
 
 def _chosen(

@@ -20,6 +20,7 @@ from portal.pages.visit import Visit, Visiting
 from portal.routes.serving.endpoints import Promotion, Weights, promote, rollback
 from portal.views import table_rows
 from portal.views.file_history import file_history
+from portal.writes.replayed_answers import naming_of
 from schemas.status.endpoint_status import RolloutStatus
 
 router = APIRouter(include_in_schema=False)
@@ -89,14 +90,15 @@ async def change_weights(visit: Visiting, slice_: str, name: str, form: Sent) ->
 
 
 async def _changed(visit: Visit, slice_: str, name: str, form: Sent) -> Changed:
-    view, caller, parts, once = visit.view, visit.caller, visit.parts, form.get("key", "")
+    view, caller, parts = visit.view, visit.caller, visit.parts
+    again = await naming_of(caller, parts, form.get("key", ""))
     done: Envelope[Weights]
     if form.get("do") == "rollback":
-        done = await rollback(slice_, name, view, caller, parts, once)
+        done = await rollback(slice_, name, view, caller, parts, again)
     else:
         share = form.get("weight", "")
         if not (share.isascii() and share.isdigit() and 1 <= int(share[:4]) <= 100):
             raise bad_parameters("weight: give a whole number from 1 to 100")
         ask = Promotion(version=form.get("version", "")[:63], weight=int(share[:4]))
-        done = await promote(slice_, name, ask, view, caller, parts, once)
+        done = await promote(slice_, name, ask, view, caller, parts, again)
     return done.data.change
