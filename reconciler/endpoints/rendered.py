@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 from reconciler.endpoints.server_pods import LOADED_WITHIN, SCRAPED, labels_of, pod_spec, pod_template
-from reconciler.model.workload_port import ENDPOINT_LABEL, SERVER_PORT
+from reconciler.model.workload_port import ENDPOINT_LABEL, LEAST_REPLICAS, SERVER_PORT
 from schemas.documents.endpoint import EndpointSpec, Gateway, Route, Scaling, Version
 
 SERVICE_PORT = 80
@@ -76,9 +76,12 @@ def _of_vllm(endpoint: str, spec: EndpointSpec, version: Version, portal: str | 
         "selector": {"matchLabels": selected},
         "template": pod_template(endpoint, spec, version),
     }
-    if not _scales(spec, version, portal):  # else the number is the scaler's
+    made = _object("apps/v1", "Deployment", name, selected, deployment)
+    if _scales(spec, version, portal):  # the number is the scaler's, from here on
+        made["metadata"]["annotations"] = {LEAST_REPLICAS: str(version.replicas.min)}
+    else:
         deployment["replicas"] = version.replicas.min
-    yield _object("apps/v1", "Deployment", name, selected, deployment)
+    yield made
 
 
 def _of_kserve(endpoint: str, spec: EndpointSpec, version: Version, portal: str | None) -> Iterator[Json]:

@@ -88,6 +88,8 @@ class PlacedWorkload:
 
 ENDPOINT_LABEL, VERSION_LABEL = "egs.dev/endpoint", "egs.dev/version"
 """Of the objects and pods of an endpoint's version."""
+LEAST_REPLICAS = "egs.dev/least-replicas"
+"""Annotation of a Deployment whose number of replicas is a scaler's: it has as many where none was accepted."""
 SERVER_PORT = 8000
 """Of the server in a pod of an endpoint."""
 

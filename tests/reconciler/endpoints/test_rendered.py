@@ -13,6 +13,7 @@ import pytest
 
 from reconciler.endpoints.rendered import objects_of
 from reconciler.endpoints.server_pods import CACHE, DRAIN
+from reconciler.model.workload_port import LEAST_REPLICAS
 from schemas.documents.endpoint import Gateway
 from tests.support.crds import KSERVE, definitions
 from tests.support.endpoints import spec_of, version
@@ -124,7 +125,8 @@ def test_keda_asks_how_many_replicas_and_the_number_is_not_ours() -> None:
     assert trigger["metadata"]["url"] == "https://egs.example.com/api/v1/endpoints/a/chat/replicas?version=v1"
     assert (scaled["minReplicaCount"], scaled["maxReplicaCount"]) == (1, 4)
     assert scaled["fallback"]["replicas"] == 4, "of what is paid for nothing idles while the portal is silent"
-    assert "replicas" not in found["Deployment/chat-v1"]["spec"]
+    served = found["Deployment/chat-v1"]
+    assert ("replicas" in served["spec"], served["metadata"]["annotations"]) == (False, {LEAST_REPLICAS: "1"})
     assert rendered()["Deployment/chat-v1"]["spec"]["replicas"] == 1
     alone = rendered(portal=None, versions=[SCALED], scaling=KEDA)
     assert "ScaledObject/chat-v1" not in alone, "where KEDA has no one to ask"

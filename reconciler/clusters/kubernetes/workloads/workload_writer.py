@@ -36,6 +36,7 @@ from reconciler.clusters.kubernetes.workloads.workload_records import (
 from reconciler.model.cluster_port import Answer, Busy, Done, Refused, Stamp
 from reconciler.model.workload_port import (
     ENDPOINT_LABEL,
+    LEAST_REPLICAS,
     TO_APPLY,
     ObjectView,
     PlacedWorkload,
@@ -50,7 +51,7 @@ LOOK = timedelta(seconds=10)
 KEPT = "PersistentVolumeClaim"
 """Objects with data are never deleted."""
 HANDED_OVER = f"{MANAGER}-handed-over"
-"""Field manager that keeps a number of replicas until a scaler writes its own."""
+"""Field manager that keeps a number of replicas until a scaler writes its own, or for good where there is none."""
 _TEXT = 500
 
 
@@ -195,16 +196,20 @@ class Workloads:
             if found is not None and not self._is_of(found, terms.key):
                 text = f"{each.id} in namespace {terms.namespace} is not of workload {terms.key}; rename one of the two"
                 return replace(blank, reason="ObjectTaken", message=text)
-            if found is not None and _hands_over(found, body):
-                number = {
-                    "apiVersion": api,
-                    "kind": each.kind,
-                    "spec": {"replicas": found["spec"]["replicas"]},
-                }
-                caller.apply(path, number | {"metadata": {"name": each.name}}, manager=HANDED_OVER)
+            self._counted(caller, path, found, body)
             return replace(blank, fields=_fields(caller.apply(path, body)))
         except Rejected as no:
             return _refusal(blank, terms, no)
+
+    def _counted(self, caller: Api, path: str, found: Json | None, body: Json) -> None:
+        """A number of replicas that is left to a scaler does not fall, and is the least one until a scaler is there."""
+        count = handed_over(found, body)
+        if count is None:
+            return
+        number = {"apiVersion": body["apiVersion"], "kind": body["kind"], "spec": {"replicas": count}}
+        if found is None:  # made with that number, else it would begin with 1
+            caller.apply(path, {**body, "spec": {**body["spec"], "replicas": count}})
+        caller.apply(path, {**number, "metadata": {"name": body["metadata"]["name"]}}, manager=HANDED_OVER)
 
     def _body(self, terms: WorkloadTerms, each: WorkloadObject, stamp: Stamp) -> Json:
         body: Json = json.loads(each.body)
@@ -285,13 +290,21 @@ def _fields(item: Json) -> str:
     return hashlib.sha256(json.dumps(own, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _hands_over(found: Json, body: Json) -> bool:
-    """True if the number of replicas is ours and becomes a scaler's: left out, it would fall to 1 for a moment."""
-    if ENDPOINT_LABEL not in body["metadata"]["labels"] or "replicas" in (body.get("spec") or {}):
-        return False
+def handed_over(found: Json | None, body: Json) -> int | None:
+    """The number of replicas to write before `body` leaves it to a scaler; None: it stays as it is.
+
+    Ours, left out, would fall to 1 for a moment; a lower one than the least is one that no scaler wrote.
+    """
+    least = body["metadata"]["annotations"].get(LEAST_REPLICAS)
+    if least is None or ENDPOINT_LABEL not in body["metadata"]["labels"]:
+        return None
+    if found is None:
+        return int(least)
     entries = found["metadata"].get("managedFields") or ()
     own = (e.get("fieldsV1") or {} for e in entries if e.get("manager") == MANAGER)
-    return any("f:replicas" in (fields.get("f:spec") or {}) for fields in own)
+    is_ours = any("f:replicas" in (fields.get("f:spec") or {}) for fields in own)
+    have = int(found["spec"].get("replicas", 1))
+    return max(have, int(least)) if is_ours or have < int(least) else None
 
 
 def _other(item: Json) -> str:

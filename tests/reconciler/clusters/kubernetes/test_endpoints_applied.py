@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 
 from reconciler.clusters.kubernetes.api.api_client import Api
+from reconciler.clusters.kubernetes.names import MANAGER
 from reconciler.clusters.kubernetes.workloads.endpoint_states import ready_of
 from reconciler.clusters.kubernetes.workloads.object_states import state_of
+from reconciler.clusters.kubernetes.workloads.workload_writer import handed_over
 from reconciler.endpoints.rendered import objects_of
 from reconciler.model.cluster_port import Done
+from reconciler.model.workload_port import ENDPOINT_LABEL, LEAST_REPLICAS
 from schemas.documents.endpoint import Gateway, Scaling
 from schemas.status.workload_status import ObjectState
 from tests.contract.test_workload_contract import terms
@@ -26,7 +29,7 @@ GATEWAY = Gateway(name="public", namespace="gateways", listener="https")
 SPEC = spec_of(
     versions=[
         version("v1", cache="weights", secret="hub", gpusPerReplica=2, replicas={"min": 2, "max": 2}),
-        version("v2", replicas={"min": 1, "max": 3}),
+        version("v2", replicas={"min": 2, "max": 3}),
     ],
     weights={"v1": 90, "v2": 10},
     route={"hostnames": ["chat.example.com"]},
@@ -72,23 +75,52 @@ def test_an_endpoint_is_applied_with_the_members_rights_and_its_weights_move(
         return new_bench.run(terms(*made)) == Done()
 
     eventually(applied, "all objects, once the API server has seen the members' rights")
+    deployments = "/apis/apps/v1/namespaces/vision-train/deployments"
+    assert new_kube.api.get(f"{deployments}/chat-v2")["spec"]["replicas"] == 2, (
+        "the least, before a scaler is there"
+    )
     states = {each.id: each.state for each in new_bench.placed().objects}
     assert not {ObjectState.CHANGED, ObjectState.MISSING, ObjectState.REFUSED} & {*states.values()}
     first, second = SPEC.versions
     scales = first.edited(replicas=first.replicas.edited(max=3))
-    spec = SPEC.edited(versions=(scales, second))
+    more = second.edited(replicas=second.replicas.edited(min=3, max=4))
+    spec = SPEC.edited(versions=(scales, more))
     moved = objects_of("vision/chat", spec, {"v1": 0, "v2": 100}, GATEWAY, PORTAL)
     assert new_bench.run(terms(*moved)) == Done()
     (rule,) = new_kube.api.get(f"{ROUTES}/chat")["spec"]["rules"]
     assert [backend["weight"] for backend in rule["backendRefs"]] == [0, 100]
-    served = new_kube.api.get("/apis/apps/v1/namespaces/vision-train/deployments/chat-v1")
-    assert served["spec"]["replicas"] == 2, "until the scaler says otherwise"
+    counts = [
+        new_kube.api.get(f"{deployments}/{name}")["spec"]["replicas"] for name in ("chat-v1", "chat-v2")
+    ]
+    assert counts == [2, 3], "until the scaler says otherwise"
     alone = SPEC.edited(versions=(second,))
     done = recorded(monkeypatch)
     assert new_bench.run(terms(*objects_of("vision/chat", alone, {"v2": 100}, GATEWAY, PORTAL))) == Done()
     assert done.index("apply httproutes/chat") < done.index("delete deployments/chat-v1"), (
         "no route leads nowhere"
     )
+
+
+@pytest.mark.parametrize(
+    ("have", "owner", "least", "want"),
+    [
+        pytest.param(None, "", "4", 4, id="a new one begins with the least"),
+        pytest.param(2, MANAGER, "2", 2, id="ours stays until a scaler writes its own"),
+        pytest.param(6, MANAGER, "4", 6, id="ours does not fall"),
+        pytest.param(1, "kcm", "4", 4, id="fewer than the least wrote no scaler"),
+        pytest.param(5, "kcm", "4", None, id="a scaler's number is its own"),
+        pytest.param(5, MANAGER, None, None, id="a number in the document is applied with the rest"),
+    ],
+)
+def test_how_many_replicas_are_handed_over(
+    have: int | None, owner: str, least: str | None, want: int | None
+) -> None:
+    """J2: where the cluster has no KEDA, or KEDA refuses, `min` replicas run."""
+    notes = {} if least is None else {LEAST_REPLICAS: least}
+    body = {"metadata": {"labels": {ENDPOINT_LABEL: "chat"}, "annotations": notes}, "spec": {}}
+    entry = {"manager": owner, "fieldsV1": {"f:spec": {"f:replicas": {}}}}
+    found = {"metadata": {"managedFields": [entry]}, "spec": {"replicas": have}}
+    assert handed_over(None if have is None else found, body) == want
 
 
 def test_states_of_what_only_endpoints_have() -> None:
