@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from schemas.documents.base import Document
 from schemas.documents.endpoint import LONGEST_DEPLOYMENT, Endpoint, EndpointSpec
@@ -11,7 +11,7 @@ from schemas.documents.gpr import RequestSpec, resolve
 from schemas.reading.strict_yaml import Path
 from schemas.rules.findings import Finding
 from schemas.rules.surroundings import of_surroundings
-from schemas.rules.view import View, hostname_key, served_key
+from schemas.rules.view import ANY_HOSTNAME, View, below_key, hostname_key, served_key
 
 _WHOLE = 100
 
@@ -76,15 +76,37 @@ def across_endpoint(file: str, endpoint: Document, view: View) -> Iterator[Findi
 
 
 def _of_hostnames(file: str, spec: EndpointSpec, view: View) -> Iterator[Finding]:
-    """A name, or one below a wildcard, that another slice's endpoint has: a Gateway would mix their traffic."""
-    for i, hostname in enumerate(spec.route.hostnames if spec.route is not None else ()):
+    """Names that another slice's endpoint has too, or one of both below the other's wildcard: traffic would mix.
+
+    Documents have no age, so both files are told. A route without names has all names of the clusters' Gateways.
+    """
+    if spec.route is None:
+        return
+    if not spec.route.hostnames and (other := _sharing(spec, view.parts(below_key("")), view)) is not None:
+        message = f"a route without hostnames would get those of {other}, which may use the same Gateway"
+        yield Finding(file, "HostnameTaken", message, ("spec", "route"), "name hostnames in spec.route")
+    for i, hostname in enumerate(spec.route.hostnames):
         parts = hostname.split(".")
         names = [hostname, *(".".join(("*", *parts[n:])) for n in range(1, len(parts)))]
         paths = [path for name in names for path in view.parts(hostname_key(name))]
+        if parts[0] == "*":
+            paths += view.parts(below_key(".".join(parts[1:])))
         others = [path for path in paths if not path.startswith(f"slices/{spec.slice}/")]
-        if others:
-            message = f"hostname {hostname} is also used by {others[0]}"
+        any_ = None if others else _sharing(spec, view.parts(hostname_key(ANY_HOSTNAME)), view)
+        if others or any_:
+            message = f"hostname {hostname} is also used by {any_ or others[0]}"
             yield Finding(file, "HostnameTaken", message, ("spec", "route", "hostnames", i))
+
+
+def _sharing(spec: EndpointSpec, paths: Iterable[str], view: View) -> str | None:
+    """The first of these endpoints that is another slice's and may use the same Gateway."""
+    own = view.slice(spec.slice)
+    for path in paths:
+        name = path.split("/")[1]
+        other = None if name == spec.slice else view.slice(name)
+        if own and other and not set(own.spec.clusters).isdisjoint(other.spec.clusters):
+            return path
+    return None
 
 
 def _request(spec: EndpointSpec, view: View) -> RequestSpec | None:

@@ -154,7 +154,7 @@ _ACROSS = (
     ),
     Rule(
         "HostnameTaken",
-        "No two slices' endpoints answer to the same hostname.",
+        "No two slices' endpoints answer to the same hostname: by name, by wildcard, or as a route without hostnames.",
         "choose another hostname, or ask the other slice to give it up",
     ),
     Rule(

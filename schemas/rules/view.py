@@ -9,7 +9,7 @@ from schemas.documents.apikey import ApiKey
 from schemas.documents.approval import Approval
 from schemas.documents.base import Document
 from schemas.documents.cluster import Cluster
-from schemas.documents.endpoint import Endpoint
+from schemas.documents.endpoint import Endpoint, Route
 from schemas.documents.gpr import GPR, GPRTemplate
 from schemas.documents.notifications import Profile
 from schemas.documents.project import Project
@@ -99,9 +99,18 @@ def profile_key(email: str) -> Key:
     return ("profile", email)
 
 
+ANY_HOSTNAME = "*"
+"""Of a route without hostnames: all of the Gateway's listener."""
+
+
 def hostname_key(hostname: str) -> Key:
     """The endpoints that answer to a name."""
     return ("hostname", hostname)
+
+
+def below_key(domain: str) -> Key:
+    """The endpoints with a name below a domain; of the empty one: all that have a route."""
+    return ("below", domain)
 
 
 def served_key(slice_: str, gpr: str) -> Key:
@@ -121,14 +130,22 @@ def facts_of(document: Document | None) -> frozenset[Key]:
         case Profile():
             return frozenset({profile_key(document.spec.email)})
         case Endpoint():
-            route = document.spec.route
-            names = frozenset(hostname_key(name) for name in (() if route is None else route.hostnames))
-            return names | {served_key(document.spec.slice, document.spec.gpr)}
+            return _of_route(document.spec.route) | {served_key(document.spec.slice, document.spec.gpr)}
         case WorkspaceRequest():
             return facts_of(document.as_slice())
         case Slice():
             return _of_slice(document.spec)
     return frozenset()
+
+
+def _of_route(route: Route | None) -> frozenset[Key]:
+    if route is None:
+        return frozenset()
+    found = {below_key(""), *map(hostname_key, route.hostnames or (ANY_HOSTNAME,))}
+    for name in route.hostnames:
+        parts = name.split(".")
+        found |= {below_key(".".join(parts[n:])) for n in range(1, len(parts))}
+    return frozenset(found)
 
 
 def _of_slice(spec: SliceSpec) -> frozenset[Key]:

@@ -96,28 +96,55 @@ def test_what_an_endpoint_may_not_be(spec: dict[str, Any], rule: str) -> None:
     assert set(found(**spec)) == {rule}
 
 
+def named(*hostnames: str) -> dict[str, Any]:
+    return {"hostnames": list(hostnames)}
+
+
+OF_A, OF_B = "slices/a/endpoints/chat.yaml", "slices/b/endpoints/chat.yaml"
+CHAT, ALL = named("chat.example.com"), named("*.example.com")
+
+
 @pytest.mark.parametrize(
     ("theirs", "ours", "is_taken"),
     [
-        pytest.param("chat.example.com", "chat.example.com", True, id="the same name"),
-        pytest.param("*.example.com", "chat.example.com", True, id="a name below another slice's wildcard"),
-        pytest.param("chat.example.com", "talk.example.com", False, id="another name"),
+        pytest.param(CHAT, CHAT, True, id="the same name"),
+        pytest.param(ALL, CHAT, True, id="a name below another slice's wildcard"),
+        pytest.param(ALL, named("*.a.example.com"), True, id="a wildcard below another slice's"),
+        pytest.param(CHAT, named("talk.example.com"), False, id="another name"),
+        pytest.param(ALL, named("example.com"), False, id="the domain itself is not below its wildcard"),
+        pytest.param({}, CHAT, True, id="a name of a Gateway of which another slice has all"),
+        pytest.param({}, {"path": "/v1/chat"}, True, id="a path of such a Gateway"),
     ],
 )
-def test_a_hostname_is_of_one_slice(theirs: str, ours: str, is_taken: bool) -> None:
-    path = "slices/a/endpoints/chat.yaml"
-    files = {
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_hostname_is_of_one_slice(
+    theirs: dict[str, Any], ours: dict[str, Any], is_taken: bool, turned: bool
+) -> None:
+    """J2: both are told, on whichever side the wildcard is."""
+    first, second = (theirs, ours) if turned else (ours, theirs)
+    result = check_files((name, 0o100644, text.encode()) for name, text in two_slices(first, second).items())
+    told = {(problem.file, problem.rule) for problem in result.problems}
+    assert told == ({(OF_A, "HostnameTaken"), (OF_B, "HostnameTaken")} if is_taken else set())
+    assert all("slices/" in problem.message for problem in result.problems)
+
+
+def test_a_route_without_names_has_those_of_its_own_clusters_alone() -> None:
+    files = two_slices({}, CHAT) | {
+        "clusters/west.yaml": cluster("west", gateway=GATEWAY),
+        "slices/b/slice.yaml": slice_("b", ("west",)),
+    }
+    assert not check_files((name, 0o100644, text.encode()) for name, text in files.items()).problems
+
+
+def two_slices(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, str]:
+    return {
         "project.yaml": project(),
         "clusters/east.yaml": cluster(gateway=GATEWAY),
         "slices/a/gprs/x.yaml": gpr("a", "x", gpusPerNode=8),
-        path: document(route={"hostnames": [ours]}),
-        "slices/a/endpoints/more.yaml": document("more", route={"hostnames": [ours]}),
-        "slices/b/endpoints/chat.yaml": document(slice_="b", route={"hostnames": [theirs]}),
+        "slices/b/gprs/x.yaml": gpr("b", "x", gpusPerNode=8),
+        OF_A: document(route=ours),
+        OF_B: document(slice_="b", route=theirs),
     } | {f"slices/{name}/slice.yaml": slice_(name) for name in "ab"}
-    result = check_files((name, 0o100644, text.encode()) for name, text in files.items())
-    told = [(problem.rule, problem.message) for problem in result.problems if problem.file == path]
-    want = "HostnameTaken", f"hostname {ours} is also used by slices/b/endpoints/chat.yaml"
-    assert told == ([want] if is_taken else [])
 
 
 FOUR = [version(replicas={"min": 4, "max": 4})]
