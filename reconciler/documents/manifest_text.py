@@ -23,6 +23,8 @@ _TOO_LARGE = (
     f"the objects have more than {MAX_NODES} values, or nest more than {MAX_DEPTH} deep, as a value that contains "
     "itself does; write it out without the alias"
 )
+_WHOLE = 2**63
+"""Whole numbers of Kubernetes lie below it, and not below its negative."""
 
 
 class NotManifests(UserError):  # noqa: N818 - a refusal is an answer
@@ -127,12 +129,25 @@ def _check_value(value: Any) -> None:
     """YAML readers disagree about unquoted words such as `on` and dates: these must be quoted."""
     for text in value if isinstance(value, dict) else (value,):
         if isinstance(value, dict) and not isinstance(text, str):
-            raise NotManifests(f"the file has the key {text!r}, which is no text; quote it as it is meant")
+            raise NotManifests(
+                f"the file has the key {_told(text)}, which is no text; quote it as it is meant"
+            )
         if isinstance(text, str) and (found := FORBIDDEN.search(text)) is not None:
             raise NotManifests(
                 f"the objects have the character U+{ord(found[0]):04X}, which no file may have"
             )
+    if isinstance(value, int) and not -_WHOLE <= value < _WHOLE:
+        raise NotManifests(
+            "the file has a whole number of more than 64 bits, which no reader takes; quote it"
+        )
     if isinstance(value, float) and not isfinite(value):
         raise NotManifests(f"the file has the value {value}, which is no number to every reader; quote it")
     if not isinstance(value, dict | list | str | int | float | bool | None):
-        raise NotManifests(f"the file has the value {value}, which is no text or number; quote it")
+        raise NotManifests(f"the file has the value {_told(value)}, which is no text or number; quote it")
+
+
+def _told(value: Any) -> str:
+    try:
+        return str(value)
+    except ValueError:  # Python writes no number of more than 4,300 digits
+        return f"of type {type(value).__name__}"
