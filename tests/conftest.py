@@ -96,6 +96,12 @@ def _group(item: pytest.Item) -> str:
     return str(mark.args[0]) if mark and hasattr(item.config, "workerinput") else ""
 
 
+def _check_group(request: pytest.FixtureRequest, group: str) -> None:
+    """A test that names the fixture in a parameter has to mark it: its control plane may have ended."""
+    is_in_it = any(group in mark.args for mark in request.node.iter_markers("xdist_group"))
+    assert is_in_it, f"{request.node.name}: mark the parameter ON_OLD or ON_NEW (tests.support.kube)"
+
+
 RUNNING: dict[str, Lent] = {}
 """Control planes of this process, by the group of tests that use them."""
 
@@ -108,8 +114,9 @@ def plane() -> Iterator[Plane]:
 
 
 @pytest.fixture
-def kube(plane: Plane) -> Plane:
+def kube(plane: Plane, request: pytest.FixtureRequest) -> Plane:
     """That control plane, empty."""
+    _check_group(request, "plane")
     plane.wipe()
     return plane
 
@@ -122,7 +129,8 @@ def new_plane() -> Iterator[Plane]:
 
 
 @pytest.fixture
-def new_kube(new_plane: Plane) -> Plane:
+def new_kube(new_plane: Plane, request: pytest.FixtureRequest) -> Plane:
     """That control plane, empty."""
+    _check_group(request, "new_plane")
     new_plane.wipe()
     return new_plane

@@ -17,7 +17,7 @@ from schemas.documents.cluster import Admission
 from schemas.reading.units import format_instant
 from tests.reconciler.clusters.kubernetes.tenants import pod
 from tests.reconciler.clusters.rig import KUBERNETES_SPEC, placed
-from tests.support.kube import Plane, eventually, gpu_node
+from tests.support.kube import ON_NEW, ON_OLD, Plane, eventually, gpu_node
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -57,7 +57,7 @@ class Site:
         return self.driver.observe(NOW)
 
 
-@pytest.fixture(params=["kube", "new_kube"])
+@pytest.fixture(params=[pytest.param("kube", marks=ON_OLD), pytest.param("new_kube", marks=ON_NEW)])
 def site(request: pytest.FixtureRequest) -> Iterator[Site]:
     found = Site(request.getfixturevalue(request.param))
     yield found
