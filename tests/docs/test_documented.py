@@ -157,3 +157,29 @@ def test_the_sections_that_a_page_links_to_exist(page: Path) -> None:
         f"{file}#{name}" for file, name in links if name not in _anchors(page.parent / file if file else page)
     ]
     assert missing == []
+
+
+FENCE = re.compile(r"\s*(```|~~~)")
+LONGEST = 120
+
+
+def test_lines_of_prose_are_short_enough_to_read_and_to_review() -> None:
+    """Tables, code and long links are as long as they are."""
+    found = [
+        f"{page.relative_to(ROOT)}:{number}"
+        for page in PAGES
+        if page.is_relative_to(ROOT / "docs")
+        for number, line in _prose(page.read_text(encoding="utf-8"))
+        if len(line) > LONGEST and " " in line.strip()
+    ]
+    assert found == []
+
+
+def _prose(text: str) -> Iterator[tuple[int, str]]:
+    """The numbered lines of a page that are neither of a table nor code."""
+    is_code = False
+    for number, line in enumerate(text.splitlines(), 1):
+        is_fence = FENCE.match(line) is not None
+        is_code ^= is_fence
+        if not is_code and not is_fence and not line.lstrip("> ").startswith("|"):
+            yield number, line
