@@ -1,6 +1,6 @@
 """Which endpoints are observed now: those whose weights are on their way, in clusters that have a Prometheus. Pure.
 
-Also of which pods advice asks. All names are those of documents in force: a caller chooses none.
+And the pods that advice asks about. All names are those of documents in force: a caller chooses none.
 """
 
 from __future__ import annotations
