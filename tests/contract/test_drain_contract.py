@@ -17,7 +17,7 @@ from schemas.documents.cluster import ClusterSpec
 from schemas.documents.remediation import Remediation
 from tests.reconciler.clusters.rig import FIRST, KUBERNETES_SPEC, NOW, SPEC
 from tests.support import nvsentinel
-from tests.support.kube import ON_NEW, Plane, gpu_node
+from tests.support.kube import ON_NEW, Plane, await_new_nodes, gpu_node
 
 A = "h100-1"
 VISION = LeaseRef("gpr-00000001-aaaa", "vision/train", "vision", NOW + timedelta(hours=1))
@@ -55,6 +55,7 @@ class KubernetesRig:
             for name in pool.node_names():
                 product = "NVIDIA-" + pool.gpu_shape
                 plane.api.create("/api/v1/nodes", gpu_node(name, pool.gpus_per_node, product))
+        await_new_nodes(plane.api)
         self.driver: ClusterDriver = self._opened(KUBERNETES_SPEC.model_copy(update=ALLOWED))
 
     def allow(self, allowed: bool) -> None:

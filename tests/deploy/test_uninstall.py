@@ -28,7 +28,7 @@ from schemas.errors import UserError
 from tests.deploy.cases import CASES, Json
 from tests.deploy.helm import CHART, NAMESPACE, Helm
 from tests.deploy.snapshot import everything
-from tests.support.kube import Plane, cpu_node, eventually, gpu_node
+from tests.support.kube import Plane, await_new_nodes, cpu_node, eventually, gpu_node
 
 NOW = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
 STAMP = Stamp(3, 7)
@@ -120,13 +120,8 @@ def world(kube: Plane, monkeypatch: pytest.MonkeyPatch) -> World:
         eventually(
             lambda name=name: kube.api.find(f"/api/v1/namespaces/{name}/serviceaccounts/default"), name
         )  # type: ignore[misc]
-    eventually(lambda: not [n for n in kube.api.items("/api/v1/nodes") if _is_new(n)], "nodes to be at rest")
+    await_new_nodes(kube.api)
     return World(kube, Place("0.1.0", budgets=budgets_of(kube.api)))
-
-
-def _is_new(node: Json) -> bool:
-    """It still bears the taint with which every node begins."""
-    return any(taint["key"] == "node.kubernetes.io/not-ready" for taint in node["spec"].get("taints") or ())
 
 
 def as_before(kube: Plane, before: dict[str, Json]) -> None:

@@ -17,7 +17,7 @@ from reconciler.clock import ManualClock, SystemClock
 from reconciler.clusters.kubernetes.api.api_client import Rejected
 from reconciler.clusters.kubernetes.names import SLICE
 from reconciler.settings import Settings
-from tests.support.kube import Plane, gpu_node
+from tests.support.kube import Plane, await_new_nodes, gpu_node
 from tests.support.kubelet import Kubelets
 from tests.support.walk import ROOT, walked
 from tests.support.world import START
@@ -54,6 +54,7 @@ def test_an_admin_tries_a_real_cluster_and_leaves_it_as_it_was(tmp_path: Path, n
     """B1, B3, C1, F2: from `egs init --from-cluster` to `egs uninstall`."""
     for name in ("gpu-1", "gpu-2"):
         new_kube.api.create("/api/v1/nodes", gpu_node(name))
+    await_new_nodes(new_kube.api)
     with running_kubelets(new_kube):
         walked(PAGES / "admin.md", tmp_path / "home", {}, is_live=True, KUBECONFIG=str(new_kube.kubeconfig))
     for node in new_kube.api.items("/api/v1/nodes"):

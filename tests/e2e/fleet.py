@@ -27,7 +27,7 @@ from schemas.reading.reader import READER_VERSION
 from schemas.status.gpr_status import GPRStatus
 from tests.reconciler.clusters.rig import caught_up, placed, stateful
 from tests.support import repos
-from tests.support.kube import Plane, cpu_node, eventually, gpu_node
+from tests.support.kube import Plane, await_new_nodes, cpu_node, eventually, gpu_node
 from tests.support.kubelet import Kubelets
 from tests.support.world import gpr, gpr_path
 
@@ -44,6 +44,7 @@ class Site:
         for node in nodes:
             self.api.create("/api/v1/nodes", gpu_node(node))
         self.api.create("/api/v1/nodes", cpu_node("cpu-1"))
+        await_new_nodes(self.api)
         self.drivers: list[KubernetesCluster] = []
 
     def open(self, name: str, spec: ClusterSpec) -> KubernetesCluster:

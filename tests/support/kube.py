@@ -180,6 +180,18 @@ def gpu_node(name: str, gpus: int = 8, product: str = "NVIDIA-H100-80GB-HBM3", *
     }
 
 
+def await_new_nodes(api: Api) -> None:
+    """Until every node has lost the taint with which it begins.
+
+    The node controller takes it off by writing all taints as it saw them: those that came in between are lost.
+    """
+    eventually(lambda: not any(map(_is_new, api.items("/api/v1/nodes"))), "nodes to be at rest")
+
+
+def _is_new(node: Json) -> bool:
+    return any(taint["key"] == "node.kubernetes.io/not-ready" for taint in node["spec"].get("taints") or ())
+
+
 def cpu_node(name: str) -> Json:
     """A Ready node without a GPU."""
     node = gpu_node(name)

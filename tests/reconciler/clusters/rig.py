@@ -27,7 +27,7 @@ from reconciler.clusters.simulated.scripted_faults import (
 from reconciler.clusters.simulated.simulated_world import Job
 from reconciler.model.cluster_port import ClusterDriver, Stamp
 from schemas.documents.cluster import Admission, ClusterSpec, Exit, ProductShape
-from tests.support.kube import ON_OLD, Plane, cpu_node, gpu_node
+from tests.support.kube import ON_OLD, Plane, await_new_nodes, cpu_node, gpu_node
 from tests.support.kubelet import Kubelets
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
@@ -137,6 +137,7 @@ class KubernetesRig:
                 product = "NVIDIA-" + pool.gpu_shape
                 plane.api.create("/api/v1/nodes", gpu_node(name, pool.gpus_per_node, product, **labels))
         plane.api.create("/api/v1/nodes", cpu_node("cpu-1"))
+        await_new_nodes(plane.api)
         self.restart()
 
     def restart(self) -> None:

@@ -23,7 +23,7 @@ from tests.reconciler.clusters.kubernetes.checking import (
     kubelet,
     node,
 )
-from tests.support.kube import eventually
+from tests.support.kube import await_new_nodes, eventually
 
 PRE = ["NodeHealth", "PersistentVolume", "Connectivity", "RdmaSubnet", "NcclLatency"]
 GOOD = [
@@ -48,6 +48,7 @@ with_image = pytest.mark.parametrize("bench", [{"image": IMAGE, "thresholds": [L
 def test_one_job_measures_all_on_that_node_alone(bench):
     """F4: it waits for nobody else's node, holds its GPUs, and has no token."""
     bench.add(node("h100-2"))
+    await_new_nodes(bench.plane.api)
     taint = {"key": SLICE, "effect": "NoSchedule"}
     bench.plane.api.merge(f"{NODES}/h100-1", {"spec": {"taints": [taint]}})
     assert isinstance(bench.ask(), Busy)

@@ -14,7 +14,7 @@ from reconciler.clusters.kubernetes.names import SLICE
 from reconciler.model.cluster_port import Busy, Done, LeaseRef, Refused, SliceTerms, Stamp
 from schemas.documents.cluster import Admission, ClusterSpec
 from tests.reconciler.clusters.rig import caught_up, placed, stateful
-from tests.support.kube import gpu_node
+from tests.support.kube import await_new_nodes, gpu_node
 from tests.support.kubelet import Kubelets
 
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
@@ -44,6 +44,7 @@ class Place:
         self.opened: list[KubernetesCluster] = []
         for name in ("a", "b", "c"):
             self.api.create("/api/v1/nodes", gpu_node(name))
+        await_new_nodes(self.api)
 
     def open(self, given: ClusterSpec, project: str = "default") -> KubernetesCluster:
         self.opened.append(KubernetesCluster("east", given, self.kube.connect(), Home(project)))
