@@ -7,16 +7,16 @@ in force.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from math import isfinite
 from pathlib import Path
-from threading import Lock
 from typing import Any, Protocol
 
 from reconciler.model.observation import Past
 from reconciler.telemetry.prometheus_queries import quoted
-from reconciler.telemetry.served_models import OpenSources
+from reconciler.telemetry.served_sources import OpenSources, SharedQuestions
+from schemas.documents.metrics import Prometheus
 
 HISTORY = timedelta(days=14)
 WINDOW = timedelta(minutes=15)
@@ -24,8 +24,6 @@ ASKED_AT_ONCE = timedelta(days=2)
 """A source answers each question within a deadline: two weeks of many pods at once would be too much."""
 HOUR = timedelta(hours=1)
 SERVES = timedelta(minutes=5)
-MOST_KNOWN = 200
-"""Answers that are kept."""
 NAMES = ("vllm:num_requests_running", "vllm:num_requests_waiting")
 
 
@@ -35,6 +33,9 @@ class Matrices(Protocol):
     def matrix(
         self, query: str, start: datetime, end: datetime, step: timedelta, /
     ) -> list[dict[str, Any]]: ...
+
+
+Open = Callable[[str, Prometheus], Matrices]
 
 
 def requests_by_hour(
@@ -92,21 +93,22 @@ def _mean(values: list[float | None]) -> float | None:
 class PastLoads:
     """`CountPast` of one process, shared by its callers. `files`: credentials of Prometheus; None: there are none."""
 
-    def __init__(self, files: Path | None = None) -> None:
-        self._opened, self._lock = OpenSources(files), Lock()
-        self._known: list[tuple[Past, datetime, tuple[float | None, ...]]] = []
+    def __init__(self, files: Path | None = None, open_: Open | None = None) -> None:
+        """`open_` gives the source of a cluster's metrics; None: its Prometheus."""
+        self._opened = OpenSources(files)
+        self._open: Open = open_ or self._opened.source
+        self._shared = SharedQuestions(
+            self._asked, lambda asked: (asked.namespace, asked.endpoint, asked.others), SERVES
+        )
 
     def __call__(self, asked: Past, now: datetime) -> tuple[float | None, ...]:
-        """An answer serves for some minutes; one question at a time. Raises `Fault` or `UserError`."""
-        with self._lock:
-            for told in self._known:
-                if told[0] == asked and told[1] <= now < told[1] + SERVES:
-                    return told[2]
-            source = self._opened.source(asked.cluster, asked.source)
-            found = requests_by_hour(source, asked.source.matchers, asked, now)
-            self._known = [(asked, now, found), *self._known][:MOST_KNOWN]
-            return found
+        """Raises `Fault` or `UserError`."""
+        return self._shared.answer(asked, now)
+
+    def _asked(self, asked: Past, now: datetime) -> tuple[float | None, ...]:
+        source = self._open(asked.cluster, asked.source)
+        return requests_by_hour(source, asked.source.matchers, asked, now)
 
     def close(self) -> None:
-        with self._lock:
+        with self._shared.end():
             self._opened.close()

@@ -8,18 +8,16 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from math import isfinite
 from pathlib import Path
-from threading import Lock
 from typing import Any, Protocol
 
 from reconciler.clock import monotonic_s
 from reconciler.model.observation import Asked, Load, Observation, Observed
 from reconciler.telemetry.prometheus_queries import quoted
-from reconciler.telemetry.prometheus_telemetry import PrometheusTelemetry
+from reconciler.telemetry.served_sources import OpenSources, SharedQuestions
 from reconciler.telemetry.telemetry_port import SHARED
 from schemas.documents.metrics import Prometheus
 from schemas.errors import Fault, UserError
@@ -71,79 +69,25 @@ def load(
     return _one(source.vector(f"sum({{{metrics}, {of_pods}}})", now))
 
 
-@dataclass(slots=True)
-class OpenSources:
-    """A connection for each cluster's Prometheus, opened again when its manifest changes."""
-
-    files: Path | None
-    _open: dict[str, tuple[Prometheus, PrometheusTelemetry]] = field(default_factory=dict)
-
-    def source(self, cluster: str, source: Prometheus) -> PrometheusTelemetry:
-        known = self._open.get(cluster)
-        if known is not None and known[0] == source:
-            return known[1]
-        if known is not None:
-            known[1].close()
-        made = PrometheusTelemetry(cluster, source, self.files)
-        self._open[cluster] = (source, made)
-        return made
-
-    def close(self) -> None:
-        for _, source in self._open.values():
-            source.close()
-
-
-@dataclass(slots=True)
-class _ClusterLoads:
-    """What one cluster's Prometheus answered last, and that it did not. Used under its lock alone."""
-
-    source: Prometheus
-    lock: Lock = field(default_factory=Lock)
-    known: dict[tuple[str, str], tuple[datetime, float | None]] = field(default_factory=dict)
-    failed: tuple[datetime, Fault | UserError] | None = None
-
-    def load(self, asked: Load, open_: Open, now: datetime) -> float | None:
-        if asked.source != self.source:
-            self.source, self.known, self.failed = asked.source, {}, None
-        if self.failed is not None and abs(now - self.failed[0]) < SHARED:
-            raise self.failed[1].with_traceback(None)
-        key = (asked.namespace, asked.pods)
-        known = self.known.get(key)
-        if known is None or not known[0] <= now < known[0] + SHARED:
-            try:
-                source = open_(asked.cluster, asked.source)
-                known = (now, load(source, asked.source.matchers, asked.namespace, asked.pods, now))
-            except (Fault, UserError) as error:
-                self.failed = (now, error)
-                raise
-            self.failed = None
-            self.known = {k: v for k, v in self.known.items() if now < v[0] + SHARED} | {key: known}
-        return known[1]
-
-
 class ModelLoads:
     """`CountLoad` of one process, shared by its callers. `files`: credentials of Prometheus; None: there are none."""
 
     def __init__(self, files: Path | None = None, open_: Open | None = None) -> None:
         """`open_` gives the source of a cluster's metrics; None: its Prometheus."""
-        self._opened, self._lock = OpenSources(files), Lock()
+        self._opened = OpenSources(files)
         self._open: Open = open_ or self._opened.source
-        self._of: dict[str, _ClusterLoads] = {}
+        self._shared = SharedQuestions(self._asked, lambda asked: (asked.namespace, asked.pods), SHARED)
 
     def __call__(self, asked: Load, now: datetime) -> float | None:
-        """An answer, or that there is none, serves for a few seconds; each cluster is asked one question at a time.
+        """Raises `Fault` or `UserError`."""
+        return self._shared.answer(asked, now)
 
-        Raises `Fault` or `UserError`.
-        """
-        with self._lock:
-            cluster = self._of.setdefault(asked.cluster, _ClusterLoads(asked.source))
-        with cluster.lock:  # one that is silent keeps no other waiting
-            return cluster.load(asked, self._open, now)
+    def _asked(self, asked: Load, now: datetime) -> float | None:
+        source = self._open(asked.cluster, asked.source)
+        return load(source, asked.source.matchers, asked.namespace, asked.pods, now)
 
     def close(self) -> None:
-        with self._lock, ExitStack() as held:
-            for cluster in self._of.values():
-                held.enter_context(cluster.lock)
+        with self._shared.end():
             self._opened.close()
 
 

@@ -77,6 +77,26 @@ def test_a_silent_source_is_a_fault() -> None:
         PastLoads()(ASKED, START)
 
 
+def test_an_answer_serves_for_minutes_and_a_silent_cluster_is_left_alone() -> None:
+    """J3: else each caller would wait for the limit of a question, one after the other."""
+    opened: list[str] = []
+
+    def opens(cluster: str, _: Prometheus) -> Answers:
+        opened.append(cluster)
+        if cluster == "west":
+            raise Fault("the Prometheus of west does not answer")
+        return Answers({})
+
+    past = PastLoads(None, opens)
+    assert past(ASKED, START) is past(ASKED, START + timedelta(minutes=4))
+    for seconds in (0, 14):
+        with pytest.raises(Fault, match="west"):
+            past(replace(ASKED, cluster="west"), START + timedelta(seconds=seconds))
+    assert opened == ["east", "west"]
+    past(ASKED, START + timedelta(minutes=5))
+    assert opened == ["east", "west", "east"]
+
+
 def series(pod: str, running: int, waiting: int, hours: int) -> list[str]:
     """A server that had so many requests in the last hours."""
     own = f'{{cluster="east",namespace="team",pod="{pod}-5d8f9c6b7-abcde",model_name="m"}}'
